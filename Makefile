@@ -59,14 +59,14 @@ test-all: ## Run every test: test, then test-more
 	@status=0; $(MAKE) test || status=1; $(MAKE) test-more || status=1; exit $$status
 
 notebooks: $(VENV)/test.stamp $(VENV)/package.stamp ## Run the notebooks again and store them normalised (NOTEBOOKS=… for some)
-	$(BIN)/python -m cookbook notebooks $(NOTEBOOKS)
-	$(BIN)/python -m cookbook lint-notebooks $(NOTEBOOKS)
+	$(BIN)/python -m cookbook dev notebooks $(NOTEBOOKS)
+	$(BIN)/python -m cookbook dev lint-notebooks $(NOTEBOOKS)
 
 lint: $(VENV)/test.stamp $(VENV)/package.stamp ## Check style, notebooks included, and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/python -m cookbook lint-notebooks
+	$(BIN)/python -m cookbook dev lint-notebooks
 
 bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction and notebook times
 	$(BIN)/python -m pytest tests/benchmarks --benchmark-only --benchmark-columns=min,median,max,rounds
@@ -80,37 +80,37 @@ peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in 
 	$(BIN)/python tests/benchmarks/peers.py build/peers/bin/python
 
 site: $(VENV)/test.stamp $(VENV)/package.stamp ## Write static pages, slides of the courses too, that open offline to build/site
-	$(BIN)/python -m cookbook site
+	$(BIN)/python -m cookbook dev site
 
 student: $(VENV)/test.stamp $(VENV)/package.stamp ## Write copies without solutions to build/student
-	$(BIN)/python -m cookbook student
+	$(BIN)/python -m cookbook dev student
 
 binder-links: $(VENV)/test.stamp $(VENV)/package.stamp ## Write launch links into README: REPO=owner/name TAG=v0.1.0
-	$(BIN)/python -m cookbook binder-links "$(REPO)" "$(TAG)"
+	$(BIN)/python -m cookbook dev binder-links "$(REPO)" "$(TAG)"
 
 binder-image: $(VENV)/test.stamp ## Build the image that Binder builds, and import the package in it (needs Docker)
 	$(BIN)/jupyter-repo2docker --no-run --user-id 1000 --user-name jovyan --image-name dl-cookbook-binder .
 	docker run --rm dl-cookbook-binder python -c "import cookbook as cb; cb.models()"
 
 validate-data: $(VENV)/lab.stamp $(VENV)/package.stamp ## Check every table of data/ against its schema
-	$(BIN)/python -m cookbook check-data
+	$(BIN)/python -m cookbook dev check-data
 
 refresh-prices: $(VENV)/lab.stamp $(VENV)/package.stamp ## Read public price catalogues into data/ (needs the network; CATALOGUES="azure aws")
-	$(BIN)/python -m cookbook refresh-prices $(CATALOGUES)
-	$(BIN)/python -m cookbook check-data
+	$(BIN)/python -m cookbook dev refresh-prices $(CATALOGUES)
+	$(BIN)/python -m cookbook dev check-data
 
 calibrate: $(VENV)/lab.stamp $(VENV)/package.stamp ## Fit the constants and intervals of training predictions anew
-	$(BIN)/python -m cookbook calibrate
-	$(BIN)/python -m cookbook data-readme
+	$(BIN)/python -m cookbook dev calibrate
+	$(BIN)/python -m cookbook dev data-readme
 
 validate: $(VENV)/lab.stamp $(VENV)/package.stamp ## Judge predictions by measurements left out (BASELINE=--baseline: also what tests compare with)
-	$(BIN)/python -m cookbook validate --write $(BASELINE) --markdown build/validation.md --json build/validation.json
-	$(BIN)/python -m cookbook judge-storage --write
+	$(BIN)/python -m cookbook dev validate --write $(BASELINE) --markdown build/validation.md --json build/validation.json
+	$(BIN)/python -m cookbook dev judge-storage --write
 	$(BIN)/python tests/published/canonical.py
-	$(BIN)/python -m cookbook data-readme
+	$(BIN)/python -m cookbook dev data-readme
 
 data-readme: $(VENV)/lab.stamp $(VENV)/package.stamp ## Count the rows of data/, write data/README.md from the schemas
-	$(BIN)/python -m cookbook data-readme
+	$(BIN)/python -m cookbook dev data-readme
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-annotate --custom-compile-command "make lock"

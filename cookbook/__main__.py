@@ -1,145 +1,94 @@
-"""The few commands that a shell needs: `python -m cookbook --help`."""
+"""The commands of a shell: `cookbook --help`, or `python -m cookbook --help`."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Mapping
+from functools import partial
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cookbook.hardware import Machine
+    from cookbook.publish.commands import Command
 
 KINDS = ("training_classic", "training_transformer", "inference")
+# Flags of one option, or the name of one argument, with what argparse takes for it.
+Options = tuple[tuple[str, dict[str, Any]], ...]
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command line; a failure ends with one plain sentence and exit status 1."""
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    options = _parser(next((word for word in words if not word.startswith("-")), "")).parse_args(words)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # a shell of few letters gets codes for the others, not an error
             stream.reconfigure(errors="backslashreplace")
     try:
         options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError as error:  # who reads the output has seen enough, as `head` has
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from error
     except ModuleNotFoundError as error:
-        raise SystemExit(f"this needs {error.name}: install the extra `test`, or use make, which does") from error
+        extra = "`mcp`" if error.name in ("mcp", "anyio") else "`test`, or use make, which does"
+        raise SystemExit(f"this needs {error.name}: install the extra {extra}") from error
     except (ValueError, KeyError, OSError) as error:
         raise SystemExit(str(error.args[0] if isinstance(error, KeyError) and error.args else error)) from error
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m cookbook", description="Deep Learning Cookbook, from a shell.")
+def _parser(chosen: str = "") -> argparse.ArgumentParser:
+    """Return the parser; options of public functions are read for the chosen command alone, which is quicker."""
+    from cookbook.publish.commands import COMMANDS, add_arguments
+
+    parser = argparse.ArgumentParser(prog="cookbook", description="Deep Learning Cookbook, from a shell.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    for name, run, words in (
-        ("notebooks", _notebooks, "run the notebooks again and store them normalised"),
-        ("student", _student, "write copies without solutions to build/student"),
-        ("site", _site, "write static pages that open offline to build/site"),
-        ("app", _app, "serve all panels to a browser, of this machine alone unless --bind says otherwise"),
-        ("lint-notebooks", _lint, "check the notebooks against the page budgets"),
-        ("binder-links", _binder_links, "write launch links pinned to a tag into README.md"),
-        ("data-readme", _data_readme, "count the rows of every table, write data/README.md from the schemas"),
-        ("check-data", _check_data, "validate every table in data/"),
-        ("refresh-prices", _refresh_prices, "read public price catalogues and date the price rows (needs the network)"),
-        ("calibrate", _calibrate, "fit the constants and intervals of predictions anew and write them to data/"),
-        ("validate", _validate, "judge predictions by measurements that were left out"),
-        ("judge-storage", _judge_storage, "judge predictions of storage by measurements that were left out"),
-        ("judge-exchanges", _judge_exchanges, "judge times of collectives by measurements that were left out"),
-        ("predict", _predict, "predict every row of a CSV file"),
-        ("report", _report, "write what a panel says as one page that opens offline, for a manager"),
-        ("measure", _measure, "benchmark this machine and write a JSON file; nothing is sent anywhere"),
-    ):
-        command = commands.add_parser(name, help=words, description=words)
-        command.set_defaults(run=run)
-        if name in ("notebooks", "student", "lint-notebooks"):
-            command.add_argument("paths", nargs="*", type=Path, help="notebooks (default: all)")
-        if name in ("student", "site"):
-            command.add_argument("--out", default=f"build/{name}", help="folder to write (default: %(default)s)")
-        if name == "binder-links":
-            command.add_argument("repo", metavar="REPO", help="owner/name")
-            command.add_argument("tag", metavar="TAG", help="v0.1.0")
-        _more_options(name, command)
+    for name, command in COMMANDS.items():
+        below = f"example: cookbook {name} {command.example}"
+        added = commands.add_parser(name, help=command.words, description=f"{command.words}.", epilog=below)
+        added.formatter_class = argparse.RawDescriptionHelpFormatter  # the example stays one line, to be copied
+        added.set_defaults(run=partial(_answer, command))
+        if name == chosen:
+            add_arguments(added, command)
+        added.add_argument("--json", action="store_true", help=JSON)
+    _add(commands, READERS)
+    words = "commands of maintainers"
+    dev = commands.add_parser("dev", help=words, description=words)
+    _add(dev.add_subparsers(required=True, metavar="COMMAND"), MAINTAINERS)
     return parser
 
 
-def _more_options(name: str, command: argparse.ArgumentParser) -> None:
-    if name == "validate":
-        command.add_argument("--table", choices=KINDS, help="one kind (default: all)")
-        command.add_argument("--leave-out", choices=("source", "accelerator", "family"), help="default: all")
-        command.add_argument("--json", type=Path, help="write the report as JSON to this file as well")
-        command.add_argument("--markdown", type=Path, help="write the report to this file, not to the screen")
-        command.add_argument("--write", action="store_true", help="write data/validation*.csv and README.md")
-        command.add_argument("--baseline", action="store_true", help="with --write: set the baseline of tests")
-    if name == "app":
-        command.add_argument(
-            "--bind",
-            default="127.0.0.1",
-            metavar="ADDRESS",
-            help="listen here; beyond this machine a token is needed and made (default: %(default)s)",
-        )
-        command.add_argument("--port", type=int, default=8866, help="default: %(default)s")
-        command.add_argument("--token", help="what readers need to get in (default: COOKBOOK_TOKEN of the environment)")
-        command.add_argument("--spare", type=int, default=2, help="processes ready for readers (default: %(default)s)")
-        command.add_argument("--most", type=int, default=30, help="pages open at once (default: %(default)s)")
-        command.add_argument(
-            "--memory",
-            type=float,
-            default=1.0,
-            metavar="GB",
-            help="what the process of one page may allocate (default: %(default)s)",
-        )
-    if name == "refresh-prices":
-        command.add_argument("catalogues", nargs="*", metavar="CATALOGUE", help="azure, aws (default: both)")
-    if name == "measure":
-        command.add_argument("--device", help="numpy, cpu, cuda or mps (default: the fastest there is)")
-        command.add_argument("--quick", action="store_true", help="fewer and smaller cases")
-        command.add_argument(
-            "--suite",
-            action="append",
-            choices=("micro", "macro", "language"),
-            help="operations, networks, language models (default: the first two)",
-        )
-        command.add_argument("--seconds", type=float, help="stop after this time")
-        command.add_argument("--folder", type=Path, help="on the drive to measure (default: that of temporary files)")
-        command.add_argument("--out", type=Path, default=Path("measured.json"), help="default: %(default)s")
-        command.add_argument("--rounds", type=int, default=1, help="go so often through all (default: %(default)s)")
-        command.add_argument("--beside", metavar="DEVICE", help="predict the networks for a device of the catalogue")
-        command.add_argument(
-            "--calibrate",
-            action="store_true",
-            help="tell the constants of this machine, and how well networks are predicted by them",
-        )
-    if name == "report":
-        command.add_argument("panel", metavar="PANEL", help="a panel of cb.panels, such as stack")
-        command.add_argument(
-            "--set",
-            dest="state",
-            action="append",
-            default=[],
-            metavar="NAME=VALUE",
-            help="a control of the panel; again for each",
-        )
-        command.add_argument("--out", type=Path, default=Path("report.html"), help="default: %(default)s")
-        command.add_argument("--question", default="", help="title: what is to be decided")
-        command.add_argument("--note", default="", help="your own words")
-        command.add_argument("--pdf", action="store_true", help="print it to PDF too, by a Chromium of this machine")
-    if name == "calibrate":
-        command.add_argument("--kernels", action="store_true", help="only the constants of single kernels")
-    if name == "judge-storage":
-        command.add_argument("--write", action="store_true", help="write data/validation_storage_rows.csv instead")
-    if name == "predict":
-        command.add_argument("input", metavar="INPUT.csv", type=Path)
-        command.add_argument("output", metavar="OUTPUT.csv", type=Path)
-        command.add_argument("--kind", required=True, choices=(*KINDS, "storage"))
-        command.add_argument("--strict", action="store_true", help="refuse a table with columns that are not known")
-        command.add_argument(
-            "--machine",
-            metavar="MEASURED.json",
-            type=Path,
-            help="a file of the command measure: "
-            "rows without an accelerator, or of 'this machine', are of that machine",
-        )
-        command.add_argument("--no-neighbours", action="store_true", help="do not correct by similar measurements")
+def _add(commands: Any, table: Mapping[str, tuple[str, Any, Options]]) -> None:
+    for name, (words, run, options) in table.items():
+        command = commands.add_parser(name, help=words, description=words)
+        command.set_defaults(run=run)
+        for flags, more in options:
+            command.add_argument(*flags.split(), **more)
+
+
+def _answer(command: Command, options: argparse.Namespace) -> None:
+    """Print the answer of a public function, or with --json the reason why there is none as data."""
+    from cookbook.publish import commands
+
+    given = {name: value for name, value in vars(options).items() if name not in ("run", "json")}
+    try:
+        found = commands.answer(command, given)
+    except (ValueError, KeyError, OSError) as problem:
+        if not options.json:
+            raise
+        print(commands.as_json({"refusal": commands.refusal_data(problem, command, given)}))
+        raise SystemExit(1) from problem
+    print(commands.as_json(commands.as_data(found)) if options.json else commands.as_text(found, command.columns))
+
+
+def _tell(options: argparse.Namespace, text: str, **data: Any) -> None:
+    """Print what a command did: a sentence, or with --json the same as data."""
+    from cookbook.publish.commands import as_json
+
+    print(as_json(data) if options.json else text)
 
 
 def _paths(options: argparse.Namespace) -> list[Path]:
@@ -184,6 +133,12 @@ def _app(options: argparse.Namespace) -> None:
     from cookbook.publish.dashboard import serve
 
     serve(options.bind, options.port, options.token, options.spare, options.most, 1e9 * options.memory)
+
+
+def _mcp(options: argparse.Namespace) -> None:
+    from cookbook.publish.assistant import serve
+
+    serve()
 
 
 def _lint(options: argparse.Namespace) -> None:
@@ -303,7 +258,8 @@ def _predict(options: argparse.Namespace) -> None:
         if rows - given == 1
         else ("; the column why says what the others lack" if given else "; the column why says what they lack")
     )
-    print(f"{options.output}: {given:,} of {rows:,} rows predicted{others}")
+    text = f"{options.output}: {given:,} of {rows:,} rows predicted{others}"
+    _tell(options, text, output=str(options.output), rows=rows, predicted=given)
     if not given:
         raise SystemExit(1)
 
@@ -326,8 +282,8 @@ def _report(options: argparse.Namespace) -> None:
     from cookbook.publish.report import read_state, report
 
     state = read_state(options.state)
-    for path in report(options.panel, options.out, state, options.question, options.note, options.pdf):
-        print(f"{path}: {path.stat().st_size / 1e3:.0f} kB")
+    paths = report(options.panel, options.out, state, options.question, options.note, options.pdf)
+    _tell(options, "\n".join(f"{path}: {path.stat().st_size / 1e3:.0f} kB" for path in paths), files=[*map(str, paths)])
 
 
 def _measure(options: argparse.Namespace) -> None:
@@ -336,6 +292,7 @@ def _measure(options: argparse.Namespace) -> None:
     from cookbook.hardware import machine
 
     check_target(options.out)
+    say = partial(print, file=sys.stderr if options.json else sys.stdout)
     system = machine(options.beside) if options.beside else None
     report = measure.run(
         options.device,
@@ -346,18 +303,180 @@ def _measure(options: argparse.Namespace) -> None:
         rounds=options.rounds,
         progress=measure.progress_bar,
     )
-    print(*report.lines(), sep="\n")
+    say(*report.lines(), sep="\n")
     for each in report.skipped:
-        print(f"left out: {each['benchmark']}, {each['case']}: {each['why']}")
+        say(f"left out: {each['benchmark']}, {each['case']}: {each['why']}")
     for note in ("shared", "throttling"):
         if note in report.environment:
-            print(report.environment[note])
+            say(report.environment[note])
     if system:
         compared = measure.summary(measure.beside(report, system))
-        print(compared.to_string(index=False) if len(compared) else "no network was measured: nothing to predict")
+        say(compared.to_string(index=False) if len(compared) else "no network was measured: nothing to predict")
     if options.calibrate:
-        print(*measure.calibrate(report).lines(), sep="\n")
-    print(f"{report.write(options.out)}: {report.summary()}; nothing was sent anywhere")
+        say(*measure.calibrate(report).lines(), sep="\n")
+    text, file = report.summary(), str(report.write(options.out))
+    _tell(options, f"{file}: {text}; nothing was sent anywhere", file=file, summary=text)
+
+
+JSON = "print one JSON object"
+AS_JSON = ("--json", {"action": "store_true", "help": JSON})
+PATHS = ("paths", {"nargs": "*", "type": Path, "help": "notebooks (default: all)"})
+SHOWN = "default: %(default)s"
+READERS: dict[str, tuple[str, Any, Options]] = {
+    "predict": (
+        "predict every row of a CSV file",
+        _predict,
+        (
+            ("input", {"metavar": "INPUT.csv", "type": Path}),
+            ("output", {"metavar": "OUTPUT.csv", "type": Path}),
+            ("--kind", {"required": True, "choices": (*KINDS, "storage")}),
+            ("--strict", {"action": "store_true", "help": "refuse a table with columns that are not known"}),
+            (
+                "--machine",
+                {
+                    "metavar": "MEASURED.json",
+                    "type": Path,
+                    "help": "a file of the command measure: "
+                    "rows without an accelerator, or of 'this machine', are of that machine",
+                },
+            ),
+            ("--no-neighbours", {"action": "store_true", "help": "do not correct by similar measurements"}),
+            AS_JSON,
+        ),
+    ),
+    "measure": (
+        "benchmark this machine and write a JSON file; nothing is sent anywhere",
+        _measure,
+        (
+            ("--device", {"help": "numpy, cpu, cuda or mps (default: the fastest there is)"}),
+            ("--quick", {"action": "store_true", "help": "fewer and smaller cases"}),
+            (
+                "--suite",
+                {
+                    "action": "append",
+                    "choices": ("micro", "macro", "language"),
+                    "help": "operations, networks, language models (default: the first two)",
+                },
+            ),
+            ("--seconds", {"type": float, "help": "stop after this time"}),
+            ("--folder", {"type": Path, "help": "on the drive to measure (default: that of temporary files)"}),
+            ("--out", {"type": Path, "default": Path("measured.json"), "help": SHOWN}),
+            ("--rounds", {"type": int, "default": 1, "help": "go so often through all (default: %(default)s)"}),
+            ("--beside", {"metavar": "DEVICE", "help": "predict the networks for a device of the catalogue"}),
+            (
+                "--calibrate",
+                {
+                    "action": "store_true",
+                    "help": "tell the constants of this machine, and how well networks are predicted by them",
+                },
+            ),
+            AS_JSON,
+        ),
+    ),
+    "report": (
+        "write what a panel says as one page that opens offline, for a manager",
+        _report,
+        (
+            ("panel", {"metavar": "PANEL", "help": "a panel of cb.panels, such as stack"}),
+            (
+                "--set",
+                {
+                    "dest": "state",
+                    "action": "append",
+                    "default": [],
+                    "metavar": "NAME=VALUE",
+                    "help": "a control of the panel; again for each",
+                },
+            ),
+            ("--out", {"type": Path, "default": Path("report.html"), "help": SHOWN}),
+            ("--question", {"default": "", "help": "title: what is to be decided"}),
+            ("--note", {"default": "", "help": "your own words"}),
+            ("--pdf", {"action": "store_true", "help": "print it to PDF too, by a Chromium of this machine"}),
+            AS_JSON,
+        ),
+    ),
+    "app": (
+        "serve all panels to a browser, of this machine alone unless --bind says otherwise",
+        _app,
+        (
+            (
+                "--bind",
+                {
+                    "default": "127.0.0.1",
+                    "metavar": "ADDRESS",
+                    "help": "listen here; beyond this machine a token is needed and made (default: %(default)s)",
+                },
+            ),
+            ("--port", {"type": int, "default": 8866, "help": SHOWN}),
+            ("--token", {"help": "what readers need to get in (default: COOKBOOK_TOKEN of the environment)"}),
+            ("--spare", {"type": int, "default": 2, "help": "processes ready for readers (default: %(default)s)"}),
+            ("--most", {"type": int, "default": 30, "help": "pages open at once (default: %(default)s)"}),
+            (
+                "--memory",
+                {
+                    "type": float,
+                    "default": 1.0,
+                    "metavar": "GB",
+                    "help": "what the process of one page may allocate (default: %(default)s)",
+                },
+            ),
+        ),
+    ),
+    "mcp": ("answer an assistant over standard input and output (Model Context Protocol)", _mcp, ()),
+}
+MAINTAINERS: dict[str, tuple[str, Any, Options]] = {
+    "notebooks": ("run the notebooks again and store them normalised", _notebooks, (PATHS,)),
+    "student": (
+        "write copies without solutions to build/student",
+        _student,
+        (PATHS, ("--out", {"default": "build/student", "help": f"folder to write ({SHOWN})"})),
+    ),
+    "site": (
+        "write static pages that open offline to build/site",
+        _site,
+        (("--out", {"default": "build/site", "help": f"folder to write ({SHOWN})"}),),
+    ),
+    "lint-notebooks": ("check the notebooks against the page budgets", _lint, (PATHS,)),
+    "binder-links": (
+        "write launch links pinned to a tag into README.md",
+        _binder_links,
+        (("repo", {"metavar": "REPO", "help": "owner/name"}), ("tag", {"metavar": "TAG", "help": "v0.1.0"})),
+    ),
+    "data-readme": ("count the rows of every table, write data/README.md from the schemas", _data_readme, ()),
+    "check-data": ("validate every table in data/", _check_data, ()),
+    "refresh-prices": (
+        "read public price catalogues and date the price rows (needs the network)",
+        _refresh_prices,
+        (("catalogues", {"nargs": "*", "metavar": "CATALOGUE", "help": "azure, aws (default: both)"}),),
+    ),
+    "calibrate": (
+        "fit the constants and intervals of predictions anew and write them to data/",
+        _calibrate,
+        (("--kernels", {"action": "store_true", "help": "only the constants of single kernels"}),),
+    ),
+    "validate": (
+        "evaluate predictions by measurements that were left out",
+        _validate,
+        (
+            ("--table", {"choices": KINDS, "help": "one kind (default: all)"}),
+            ("--leave-out", {"choices": ("source", "accelerator", "family"), "help": "default: all"}),
+            ("--json", {"type": Path, "help": "write the report as JSON to this file as well"}),
+            ("--markdown", {"type": Path, "help": "write the report to this file, not to the screen"}),
+            ("--write", {"action": "store_true", "help": "write data/validation*.csv and README.md"}),
+            ("--baseline", {"action": "store_true", "help": "with --write: set the baseline of tests"}),
+        ),
+    ),
+    "judge-storage": (
+        "evaluate predictions of storage by measurements that were left out",
+        _judge_storage,
+        (("--write", {"action": "store_true", "help": "write data/validation_storage_rows.csv instead"}),),
+    ),
+    "judge-exchanges": (
+        "evaluate times of collectives by measurements that were left out",
+        _judge_exchanges,
+        (),
+    ),
+}
 
 
 if __name__ == "__main__":

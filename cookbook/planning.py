@@ -56,6 +56,7 @@ _HOMES = {
     "map_to_crossbars": "topics.analog.crossbar",
     "measured_links": "topics.storage.platforms",
     "milestones": "topics.devices.comparison",
+    "need": "topics.models.needs",
     "nodes_needed": "topics.storage.platforms",
     "one_size": "topics.purchase.stack",
     "operations": "topics.devices.comparison",
@@ -79,6 +80,7 @@ _HOMES = {
     "sweep": "topics.sweeps.sweeping",
     "tariff": "topics.costs.cost",
     "train_digits": "topics.analog.digits",
+    "what_runs": "topics.models.needs",
     "where_to_run": "topics.purchase.where",
 }
 

@@ -242,7 +242,7 @@ def validate_all(directory: str | Path | None = None) -> list[CatalogError]:
 
 INTRODUCTION = """# Facts
 
-This file is written from the schemas by `python -m cookbook data-readme`; do not edit it by hand.
+This file is written from the schemas by `python -m cookbook dev data-readme`; do not edit it by hand.
 
 Each table is one CSV file with a schema in `schema/`: the columns, their types and units, and whether a cell may be
 blank. Blank means that no figure is known. Reading converts every number to SI (B, B/s, FLOP/s, W, s, USD), so the unit

@@ -36,8 +36,8 @@ def raw(name: str, directory: Path) -> Raw:
         raise CatalogError(file.file, None, "", "a header alone", "at least one row", remedy)
     if noted is not None and len(file) != noted:
         remedy = (
-            "If you added or removed rows, run `make data-readme` (python -m cookbook data-readme), which counts them "
-            "anew; if not, the file is truncated: restore it"
+            "If you added or removed rows, run `make data-readme` (python -m cookbook dev data-readme), which counts "
+            "them anew; if not, the file is truncated: restore it"
         )
         raise CatalogError(file.file, None, "", f"{len(file)} rows", f"{noted}, as noted in {TABLE_LIST_PATH}", remedy)
     return file

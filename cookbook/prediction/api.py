@@ -260,7 +260,7 @@ def training_scenario(
     """Return a training step of one network as a scenario; `plan` is from `plan_fields`."""
     kind = TRAINING.read(kind, "kind")
     columns: dict[str, Any] = {
-        "model": _named(network),
+        "model": named_network(network),
         "accelerator": _machines(system),
         "software": _given(software),
         "precision": _given(precision),
@@ -317,7 +317,7 @@ def is_plain(name: str, value: Any) -> bool:
     return np.ndim(value) == 0 and not isinstance(value, np.ndarray) and value in PLAIN.get(name, ("",))
 
 
-def _named(network: Workload) -> str | Workload:
+def named_network(network: Workload) -> str | Workload:
     """Return the key of an unchanged network of the zoo, else the network itself."""
     return network.name if _of_zoo(network) else network
 
@@ -475,7 +475,7 @@ def forward_pass(
     request = scenario(
         GENERATION if prompt else FORWARD,
         {
-            "model": _named(network),
+            "model": named_network(network),
             "accelerator": _machines(accelerator),
             "batch": batch,
             "devices": devices,
@@ -528,7 +528,7 @@ def answers(
     return scenario(
         GENERATION,
         {
-            "model": _named(network),
+            "model": named_network(network),
             "accelerator": _machines(accelerator),
             "batch": batch,
             "devices": devices,

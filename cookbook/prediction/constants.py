@@ -162,7 +162,9 @@ def committed(kind: str) -> Fitted:
     rows = catalog.table("training_constants")
     rows = rows[rows["kind"] == kind]
     if rows.empty:
-        raise ValueError(f"no constants of {kind!r} in data/training_constants.csv; run: python -m cookbook calibrate")
+        raise ValueError(
+            f"no constants of {kind!r} in data/training_constants.csv; run: python -m cookbook dev calibrate"
+        )
     values: dict[str, dict[str, float]] = {}
     spreads: dict[str, dict[str, float]] = {}
     vendors: dict[str, frozenset[str]] = {}

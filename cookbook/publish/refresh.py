@@ -238,7 +238,7 @@ def _merge(
                 "title": catalogue.title,
                 "url": catalogue.url,
                 "seen": "yes",
-                "note": "Read by `python -m cookbook refresh-prices`",
+                "note": "Read by `python -m cookbook dev refresh-prices`",
             }
         )
     return Change(updated, added, tuple(sorted(name for name in latest if name not in prices)))

@@ -29,7 +29,7 @@ def committed():
 
 def agree(lines):
     found = {line["key"]: line for line in lines}
-    assert list(found) == [line["key"] for line in committed()], "run: python -m cookbook calibrate --kernels"
+    assert list(found) == [line["key"] for line in committed()], "run: python -m cookbook dev calibrate --kernels"
     for line in committed():
         for name in ("value", "spread", "error", "left_out"):
             text = str(found[line["key"]][name])

@@ -328,6 +328,7 @@ def test_the_shell_writes_nothing_unless_asked(tmp_path, root):
         sys.executable,
         "-m",
         "cookbook",
+        "dev",
         "validate",
         "--table",
         "training_transformer",
@@ -343,7 +344,7 @@ def test_the_shell_writes_nothing_unless_asked(tmp_path, root):
 
 
 def test_a_partial_report_is_not_written(root):
-    command = [sys.executable, "-m", "cookbook", "validate", "--write", "--table", "training_classic"]
+    command = [sys.executable, "-m", "cookbook", "dev", "validate", "--write", "--table", "training_classic"]
     result = subprocess.run(command, capture_output=True, text=True, cwd=root)
     assert result.returncode == 1 and "--write" in result.stderr and "Traceback" not in result.stderr
 

@@ -132,11 +132,11 @@ def test_student_refuses_to_take_the_place_of_the_notebooks(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     for out in ("notebooks", "other", "build/../notebooks", str(folder)):
         with pytest.raises(SystemExit, match="is the file that is read"):
-            main(["student", "--out", out])
+            main(["dev", "student", "--out", out])
     assert (folder / "01-a.ipynb").read_bytes() == before
-    main(["student", "--out", "build/deep"])
+    main(["dev", "student", "--out", "build/deep"])
     assert (tmp_path / "build/deep/images/a.png").read_bytes() == b"png"
-    main(["student", "--out", "build/deep", "notebooks/01-a.ipynb"])
+    main(["dev", "student", "--out", "build/deep", "notebooks/01-a.ipynb"])
 
 
 @pytest.mark.parametrize("text", ["{}", "", "[]", "not json", '{"cells": 3}', '{"cells": [], "nbformat": 4}', "null"])
@@ -144,7 +144,7 @@ def test_student_refuses_to_take_the_place_of_the_notebooks(tmp_path, monkeypatc
 def test_what_is_no_notebook_is_told_in_one_sentence(tmp_path, command, text):
     path = write_text(tmp_path / "a.ipynb", text)
     with pytest.raises(SystemExit, match="is not a Jupyter notebook") as ended:
-        main([command, str(path)])
+        main(["dev", command, str(path)])
     assert "\n" not in str(ended.value) and path.read_text() == text
 
 

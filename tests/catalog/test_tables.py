@@ -29,7 +29,7 @@ def test_every_table_has_a_schema_and_the_reverse():
 
 def test_the_readme_is_what_the_schemas_say():
     written = (DATA / "README.md").read_text(encoding="utf-8")
-    assert written == catalog.describe_tables(), "run: python -m cookbook data-readme"
+    assert written == catalog.describe_tables(), "run: python -m cookbook dev data-readme"
 
 
 @pytest.mark.parametrize("name", NAMES)

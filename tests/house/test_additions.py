@@ -120,8 +120,8 @@ def test_a_device_is_rows_of_three_tables(copy):
             how="datasheet",
             source="example-datasheet",
         )
-    copy.run("-m", "cookbook", "data-readme")
-    copy.run("-m", "cookbook", "check-data")
+    copy.run("-m", "cookbook", "dev", "data-readme")
+    copy.run("-m", "cookbook", "dev", "check-data")
     told = copy.ask("""
         step = cb.train_step("llama2_7b", "Example 9000", devices=8)
         print(step.fits, step.tier, step.point > 0)

@@ -56,6 +56,7 @@ MAY_USE = {
     "cluster": {"costs", "sweeps"},
     "clinic": {"machine"},
     "devices": {"costs"},
+    "models": {"machine", "runs"},
     "purchase": {"costs", "devices", "runs", "serving"},
     "runs": {"costs", "sweeps"},
     "serving": {"costs", "devices"},

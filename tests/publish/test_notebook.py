@@ -80,7 +80,7 @@ def test_failed_run_leaves_the_file_alone(tmp_path):
     path = write(tmp_path / "bad.ipynb", new_code_cell("1 / 0"))
     before = path.read_bytes()
     with pytest.raises(SystemExit, match="ZeroDivisionError: division by zero"):
-        main(["notebooks", str(path)])
+        main(["dev", "notebooks", str(path)])
     assert path.read_bytes() == before
 
 
@@ -625,6 +625,6 @@ def test_binder_links_refuse_what_is_not_pinned(repo, tag):
 def test_command_line_says_plainly_what_is_wrong(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="no notebooks found"):
-        main(["student"])
+        main(["dev", "student"])
     with pytest.raises(SystemExit, match=r"README\.md"):
-        main(["binder-links", "owner/name", "v1.0"])
+        main(["dev", "binder-links", "owner/name", "v1.0"])

@@ -94,8 +94,9 @@ def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.n
 def _longest(rows: Rows, decoder: Decoder, group: Group, share: float) -> np.ndarray:
     """Return the tokens of one request that fit beside the weights and the state that layers keep of it."""
     plain, copies = decoder._replace(windowed=0.0, state_bytes=0.0), np.maximum(rows.shards / rows.cache_heads, 1.0)
-    slots = cache_slots(1.0, decoder=plain, group=group, memory_share=share)
-    slots = np.maximum(slots - rows.state_bytes / (rows.cache_bytes * copies), 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # without a layer that attends, any number of tokens fits
+        slots = cache_slots(1.0, decoder=plain, group=group, memory_share=share)
+        slots = np.maximum(slots - rows.state_bytes / (rows.cache_bytes * copies), 0.0)
     more = np.maximum(slots - np.where(np.isfinite(rows.window), rows.window, 0.0), 0.0)
     return np.where(slots < rows.window, slots, rows.window + more / np.maximum(1 - rows.windowed, 1e-9))
 

@@ -117,6 +117,12 @@ class Diagnosis(Result):
         """Return the headline."""
         return self.answer.split(". ", 1)[0].replace("**", "")
 
+    def facts(self) -> dict[str, str]:
+        """Return the evidence and the cheapest remedies, as sentences by label."""
+        remedies = [f"{row['remedy']} ({row['gain']:.2g}× as fast)" for row in self.remedies]
+        named = {"Evidence": self.evidence, "Remedies": remedies, "Not understood": self.notes}
+        return {name: "; ".join(words) for name, words in named.items() if words}
+
     def frame(self) -> pd.DataFrame:
         """Return one row per term of the step, in the order of charts."""
         names = ["term", "seconds", "share", "low", "high", "usual", "predicted", "gap"]
@@ -149,7 +155,7 @@ def diagnose(
     path : str, Path, Reading, or a sequence of them
         Files of one run, or results of `read_trace`; several ranks' traces distinguish a straggler from a slow
         network, counters are further evidence. The content determines which tool wrote a file.
-    model, system : optional
+    model, accelerator : optional
         The scenario, as in `cb.train_step`; then each term is shown beside its prediction, and the largest gap beyond
         the 80 % interval is the diagnosis.
     precision : str, optional

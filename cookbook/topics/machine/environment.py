@@ -7,9 +7,11 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import numpy as np
@@ -82,6 +84,18 @@ def processor() -> str:
         result = subprocess.run(["sysctl", "-n", "machdep.cpu.brand_string"], capture_output=True, text=True, timeout=5)
         model_names = [result.stdout.strip()]
     return (model_names[0] if model_names and model_names[0] else platform.processor() or platform.machine())[:200]
+
+
+def device_name() -> str:
+    """Return the name of the device of this machine: its first NVIDIA GPU as the driver has it, else the processor."""
+    command, listed = [which("nvidia-smi") or "", "--query-gpu=name", "--format=csv,noheader"], ""
+    if command[0]:
+        with suppress(OSError, subprocess.SubprocessError):  # a driver that does not answer names nothing
+            listed = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True).stdout
+    model = processor()
+    # EPYC and Ryzen name their cores behind the model: "AMD EPYC 9654 96-Core Processor".
+    model = model.partition("-Core")[0].rpartition(" ")[0] if "-Core" in model else model
+    return (listed.strip() or model).partition("\n")[0].strip()
 
 
 def cores() -> int:

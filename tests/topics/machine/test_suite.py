@@ -507,6 +507,6 @@ def test_a_shell_that_writes_ascii_alone_gets_codes_for_other_letters(monkeypatc
     shell = io.TextIOWrapper(io.BytesIO(), "ascii")
     monkeypatch.setattr(sys, "stdout", shell)
     monkeypatch.setattr(__main__, "_check_data", lambda _: print("5 µs"))
-    main(["check-data"])
+    main(["dev", "check-data"])
     shell.seek(0)
     assert shell.read() == "5 \\xb5s\n"
