@@ -16,7 +16,10 @@ JOBS = [
     for path in WORKFLOWS
     for name in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"]
 ]
-MAY_WRITE = {"site-publish": {"pages": "write", "id-token": "write"}}
+MAY_WRITE = {
+    "site-publish": {"pages": "write", "id-token": "write"},
+    "prices-propose": {"contents": "write", "pull-requests": "write"},
+}
 
 each_job = pytest.mark.parametrize(("path", "name"), JOBS)
 
@@ -31,7 +34,7 @@ def test_a_workflow_may_only_read(path):
 
 
 @each_job
-def test_a_job_writes_nothing_but_pages(path, name):
+def test_a_job_writes_pages_and_proposals_alone(path, name):
     assert job(path, name).get("permissions", {}) == MAY_WRITE.get(f"{path.stem}-{name}", {})
 
 
@@ -48,6 +51,14 @@ def test_a_checkout_keeps_no_token(path, name):
     for step in job(path, name)["steps"]:
         if step.get("uses", "").startswith("actions/checkout@"):
             assert step["with"]["persist-credentials"] is False
+
+
+def test_a_token_is_of_the_step_that_opens_a_change_alone():
+    """What reads catalogues of others, and runs recipes, has no right to write; and nothing reaches the main branch."""
+    steps = job(ROOT / ".github" / "workflows" / "prices.yml", "propose")["steps"]
+    assert [list(step.get("env", {})) for step in steps] == [[]] * (len(steps) - 1) + [["GH_TOKEN"]]
+    pushed = re.findall(r"git push (.+)", steps[-1]["run"])
+    assert pushed == ["--force origin prices"] and "git switch -c prices" in steps[-1]["run"]
 
 
 @each_job
