@@ -11,8 +11,9 @@ from records import FOLDER, decision, table, words
 
 import cookbook as cb
 
-MEMORY, MEASURED, TIME, RENT = "memory, 80 % [GiB]", "measured [GiB]", "time, 80 % [h]", "rent, 80 % [$]"
+MEMORY, MEASURED, TIME, RENT = "memory, 80 % [GiB]", "measured, in our tables [GiB]", "time, 80 % [h]", "rent, 80 % [$]"
 CHECKPOINTING, SOFTWARE = "checkpointing", ("torchtune", "transformers")
+FULL = "Full (16 bytes per parameter)"
 SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "01-model-zoo.ipynb", as_version=4).cells}
 
 
@@ -25,23 +26,27 @@ def safe(row: pd.Series, card: float) -> bool:
 def follows(methods: pd.DataFrame, record: dict[str, str]) -> bool:
     """Whether each software gets the first safe method of full, LoRA and QLoRA, with the figures of its row."""
     card = float(re.match(r"(\d+) GiB of memory", words("01", "libraries"))[1])
-    ways = [f"{method} with {software}" for software in SOFTWARE for method in ("Full", "LoRA", "QLoRA")]
+    ways = [f"{method} with {software}" for software in SOFTWARE for method in (FULL, "LoRA", "QLoRA")]
     best = [next(way for way in ways if way.endswith(name) and safe(methods.loc[way], card)) for name in SOFTWARE]
     row, saves = methods.loc[best[0]], [way for way in best if methods[CHECKPOINTING][way] == "on"]
     held = f", activation checkpointing {'on' if saves == best else 'for ' + ' and '.join(saves)}" if saves else ""
     speeds = cb.table("known_answers").set_index("question").published
     hours = 20e6 / speeds["How fast is LoRA of Llama 3.1 8B on an RTX 4090?"] / 3600
-    timed = f"; measured by torchtune: {hours:.1f} h, compiled, 4,096 tokens at a time"
+    memory, time, rent = (
+        "; ".join(f"{way} {sign}{methods[name][way]}" for way in best)
+        for name, sign in ((MEMORY, ""), (TIME, ""), (RENT, "$"))
+    )
+    timed = f"; LoRA measured by torchtune: {hours:.1f} h, compiled, 4,096 tokens at a time"
     return (
         record["Choice"] == "; or ".join(best)
-        and record["Memory (80 %)"] == f"{row[MEMORY]} GiB of {card:.0f}"
+        and record["Memory (80 %)"] == f"{memory} GiB, on a card of {card:.0f}"
         and record["Measured"].startswith(
-            f"{row[MEASURED]} GiB by torchtune in 2024" if row[MEASURED] != "none" else "none"
+            f"{row[MEASURED]} GiB for LoRA by torchtune in 2024" if row[MEASURED] != "none" else "none in our tables"
         )
-        and record["Load"].endswith("AdamW" + held)
+        and record["Load"].endswith("AdamW at 16 bytes per trained parameter" + held)
         and (not saves or "activation checkpointing off" in record["What would change it"])
-        and record["Hours (80 %)"] == row[TIME] + timed * (row[MEASURED] != "none")
-        and record["Rent (80 %)"].startswith(f"${row[RENT]} at $")
+        and record["Hours (80 %)"] == time + timed * (row[MEASURED] != "none")
+        and record["Rent (80 %)"].startswith(f"if you rent the card, {rent} at $")
         and re.search(r"20\d\d-\d\d", record["Rent (80 %)"]) is not None
     )
 
@@ -58,6 +63,9 @@ def test_the_record_follows_from_the_methods():
         ("LoRA with transformers", MEMORY, "22.9 (15.6 to 23.9)"),
         ("QLoRA with transformers", MEMORY, "20.8 (6.4 to 24.1)"),
         ("LoRA with torchtune", RENT, "9.99"),
+        ("QLoRA with transformers", RENT, "9.99"),
+        ("QLoRA with transformers", TIME, "4.4 (3.3 to 5.9)"),
+        ("QLoRA with transformers", MEMORY, "13.4 (6.4 to 20.9)"),
         ("LoRA with torchtune", TIME, "3.9 (2.2 to 3.0)"),
         ("LoRA with torchtune", CHECKPOINTING, "off"),
         ("QLoRA with transformers", CHECKPOINTING, "off"),
@@ -137,7 +145,8 @@ def test_where_no_method_is_safe_the_record_names_one_to_try_or_none():
     assert not (shown.fits == "yes").any() and small["Choice"] == (
         f"open: no method is safe; try {sizes.idxmin()} for ten steps"
     )
-    assert small["Memory (80 %)"] == f"{shown[MEMORY][sizes.idxmin()]} GiB of 12" and small["Measured"] == "none known"
+    assert small["Memory (80 %)"] == f"{sizes.idxmin()} {shown[MEMORY][sizes.idxmin()]} GiB, on a card of 12"
+    assert small["Measured"] == "none in our tables"
     never, shown = record(model="llama3_405b", accelerator="rtx-3060-12gb")
     assert set(shown.fits) <= {"no", "probably not"} and never["Memory (80 %)"] == "too much"
     assert never["Choice"] == "none: no method is likely to fit this card"
@@ -162,3 +171,55 @@ def test_the_measured_speeds_are_faster_than_the_intervals() -> None:
         figures = f"{row.hours:.1f}{' hours' * (name == 'LoRA')} ({row.hours_low:.1f} to {row.hours_high:.1f})"
         assert 20e6 / speed / 3600 < row.hours_low and figures == said[name] and figures in page
     assert "3,083 tokens/s with LoRA and 2,413 with QLoRA, or 1.8 and 2.3 hours for your 20 million tokens" in page
+
+
+def is_about_sixteen_bytes(said: dict[str, str], smaller: pd.DataFrame, methods: pd.DataFrame, last: str) -> bool:
+    """Whether vote, text and record limit "full: no" to AdamW at 16 bytes, and name what the page does not predict."""
+    card, parameters = 24, cb.model("llama3_8b").ops.parameter_count
+    sizes = smaller.astype(float)
+    bytes_each = sizes.iloc[:, 0] * 2**30 / parameters
+    return (
+        "You train with AdamW, at 16 bytes per trained parameter" in said["predict3"]
+        and "at 16 bytes per parameter, full fine-tuning needs five times the card" in said["predict3"]
+        and 4.5 < 16 * parameters / 2**30 / card < 5.5
+        and bytes_each.between([16, 10], [17, 11]).all()  # the latter: 2 + 2 + 4 and two states of one byte
+        and (sizes.iloc[:, 1] > card).all()
+        and "does not fit by this route either" in said["other3"]
+        and methods.loc[methods.index.str.startswith(FULL), "fits"].tolist() == ["no", "no"]
+        and not methods.index.str.match("Full with").any()
+        and "*none* does not mean that nobody has made one" in said["record"]
+        and all(
+            words in text
+            for text in (said["other3"], last)
+            for words in ("inside the backward pass", "torchtune also documents", "page does not predict")
+        )
+    )
+
+
+def test_full_fine_tuning_is_ruled_out_for_adamw_at_sixteen_bytes_alone():
+    shown = table("01", "smaller3"), table("01", "methods"), decision("01")["What would change it"]
+    assert is_about_sixteen_bytes(SAID, *shown)
+    for cell, part in [("predict3", "at 16 bytes per trained parameter, "), ("other3", "also "), ("record", "*none*")]:
+        assert not is_about_sixteen_bytes(SAID | {cell: SAID[cell].replace(part, "")}, *shown)
+    for row, column, text in [(1, 1, "18.9"), (0, 0, "78.1"), (1, 0, "122.7")]:
+        other = shown[0].copy()
+        other.iloc[row, column] = text
+        assert not is_about_sixteen_bytes(SAID, other, *shown[1:])
+    other = shown[1].copy()
+    other.loc[FULL + " with torchtune", "fits"] = "yes"
+    assert not is_about_sixteen_bytes(SAID, shown[0], other, shown[2])
+    assert not is_about_sixteen_bytes(SAID, *shown[:2], shown[2].split("; full fine-tuning")[0])
+    assert "8-bit" not in record(accelerator="a100-sxm-80gb")[0]["What would change it"]
+
+
+def bounds_adapters(said: str, times: pd.DataFrame) -> bool:
+    """Whether the text gives two thirds of the bound of all weights to adapters."""
+    hours = float(times.loc["rtx-4090"].iloc[1]) * 4 / 6
+    return f"$4 N D$, a third less, or {hours:.1f} hours" in said
+
+
+def test_adapters_have_a_lower_bound_than_all_weights():
+    times = table("01", "need1")
+    assert bounds_adapters(SAID["tweak1"], times)
+    times.loc["rtx-4090", times.columns[1]] = "0.86"
+    assert not bounds_adapters(SAID["tweak1"], times)

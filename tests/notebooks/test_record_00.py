@@ -1,0 +1,79 @@
+"""The bound that the record of page 00 gives is that of its check, and names the precision for which it holds."""
+
+import re
+from typing import Any
+
+import nbformat
+import pytest
+from records import FOLDER, decision, words
+
+import cookbook as cb
+
+SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "00-start-here.ipynb", as_version=4).cells}
+LABEL = "A bound to remember"
+
+
+def names_its_limits(said: dict[str, str], record: dict[str, str], checked: str) -> bool:
+    """Whether record and text give the bound of the check for 16 bits and one token per read, and nothing shorter."""
+    bound = float(re.search(r"Correct: ([\d.]+) ms", checked)[1])
+    gb, bandwidth = (
+        float(re.search(pattern, said["turn"])[1]) for pattern in (r"the ([\d.]+) GB", r"at ([\d.]+) TB/s")
+    )
+    least = cb.generate("llama3_8b", "h100-sxm", input_len=1024, output_len=1024, precision="fp8").low80 / 1024
+    return (
+        bound == pytest.approx(gb / bandwidth, rel=0.01)
+        and f"takes at least {bound:.1f} ms per token at batch 1" in record[LABEL]
+        and "in 16 bits on one H100" in record[LABEL]
+        and record[LABEL].endswith(", without speculative decoding")
+        and "with weights of 16 bits and one token per read" in said["turn"]
+        and "Weights in 8 bits would halve it, and speculative decoding" in said["turn"]
+        and f"through {gb} GB of weights in 16 bits" in said["token"]
+        and bound / 2 < 1e3 * least < bound  # so the bound of 16 bits is none for 8, and its half is
+    )
+
+
+def test_the_bound_names_its_precision():
+    record, checked = decision("00"), words("00", "check1")
+    assert names_its_limits(SAID, record, checked)
+    assert not names_its_limits(SAID, record, checked.replace("4.48", "2.24"))
+    for old in ("in 16 bits ", ", without speculative decoding"):
+        assert not names_its_limits(SAID, {LABEL: record[LABEL].replace(old, "")}, checked)
+    for cell, old in (("turn", "with weights of 16 bits and one token per read"), ("token", " in 16 bits")):
+        assert not names_its_limits(SAID | {cell: SAID[cell].replace(old, "")}, record, checked)
+
+
+def converts(said: str, card: str) -> bool:
+    """Whether the text turns the measured rate of the card into the seconds of its prediction, inside the interval."""
+    low, high = (float(text) for text in re.search(r"within ([\d.]+) s to ([\d.]+) s", card).groups())
+    rate = float(re.search(r"measured: ([\d.]+) tokens/s", card)[1])
+    return f"{rate} tokens/s is {1024 / rate:.1f} s for the 1,024 tokens" in said and low < 1024 / rate < high
+
+
+def test_the_measured_rate_is_compared_in_the_unit_of_the_prediction():
+    card = words("00", "interval")
+    assert converts(SAID["reading"], card)
+    assert not converts(SAID["reading"], card.replace("126.5", "132.4"))
+
+
+def test_an_unknown_job_names_the_routes():
+    names: dict[str, Any] = {"job": "buy a laptop", "cb": cb, "weights": 1.0, "rate": 1.0}
+    with pytest.raises(ValueError, match="job = 'buy a laptop' has no route; set it to one of: buy a cluster, fine"):
+        exec(SAID["decision"], names)
+
+
+def names_what_comes_first(said: str) -> bool:
+    """Whether the recipes beside the routes are named with those that their own pages require."""
+    needed = {}
+    for number in ("11", "14"):
+        title = nbformat.read(next(FOLDER.glob(f"{number}-*.ipynb")), as_version=4).cells[0].source
+        needed[number] = sorted(set(re.findall(r"\]\((\d\d)-[\w-]+\.ipynb\)", title)))
+    stated = {
+        number: re.findall(r"\d\d", text) for number, text in re.findall(r"\[(\d\d)\]\S+ \(after ([^)]+)\)", said)
+    }
+    return stated == needed
+
+
+def test_recipes_beside_the_routes_name_what_comes_first():
+    assert names_what_comes_first(SAID["routes"])
+    assert not names_what_comes_first(SAID["routes"].replace("after 02, 09 and 10", "after 02 and 09"))
+    assert not names_what_comes_first(SAID["routes"].replace(" (after 01 and 05)", ""))
