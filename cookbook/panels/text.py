@@ -113,9 +113,9 @@ def undecided(names: Sequence[str], lead: Leader, mark: str = "") -> str:
     --------
     >>> from cookbook.topics.devices.comparison import lead
     >>> undecided(["A", "B"], lead([2, 3], [1, 2], [4, 5], evidence="datasheet only"), "**")
-    '**A and B** cannot be distinguished, because neither was measured'
+    '**A and B** cannot be distinguished: neither was measured'
     >>> undecided(["A", "B"], lead([1, 9], [1, 8], [2, 10], evidence="datasheet only"))
-    'A leads by its datasheet alone, because it was not measured'
+    'A leads by its datasheet alone: it was not measured'
     >>> undecided(["A", "B"], lead([1, 9], [1, 8], [2, 10]))
     ''
     """
@@ -123,15 +123,15 @@ def undecided(names: Sequence[str], lead: Leader, mark: str = "") -> str:
     if lead.named:
         return ""
     if len(tied) == 1:
-        return f"{mark}{tied[0]}{mark} leads by its datasheet alone, because it was not measured"
+        return f"{mark}{tied[0]}{mark} leads by its datasheet alone: it was not measured"
     why = (
         "their intervals overlap"
         if measured == len(tied)
-        else f"only {measured} of the {len(tied)} {'was' if measured == 1 else 'were'} measured"
+        else f"only {measured} of {len(tied)} {'was' if measured == 1 else 'were'} measured"
         if measured
         else f"{'neither' if len(tied) == 2 else 'none'} was measured"
     )
-    return f"{mark}{listed(tied, 3 if len(tied) == 3 else 2)}{mark} cannot be distinguished, because {why}"
+    return f"{mark}{listed(tied, 3 if len(tied) == 3 else 2)}{mark} cannot be distinguished: {why}"
 
 
 def no_answer(problem: Exception, what: str) -> str:

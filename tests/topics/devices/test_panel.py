@@ -202,9 +202,7 @@ def test_no_winner_is_named_on_datasheets_alone() -> None:
         headline, title = panel.shown["headline"], panel.shown["signals"]["live_title"]
         unsure = "leads by its datasheet alone" if picture == "cost" else "cannot be distinguished"  # one has a price
         assert unsure in headline and unsure.removeprefix("leads ") in title and "fastest" not in headline
-        assert headline.endswith(
-            (", because none was measured.", ", because neither was measured.", ", because it was not measured.")
-        )
+        assert headline.endswith((": none was measured.", ": neither was measured.", ": it was not measured."))
     alone = cb.panels.accelerators("llama3_8b", ["gaudi3", "tpu-v5p"], batch=1, software="")
     rows = alone.frame.set_index("key")
     assert rows.loc["gaudi3", "low"] > rows.loc["tpu-v5p", "high"]  # clear, and yet nobody has measured it
