@@ -31,10 +31,15 @@ RATIOS: tuple[tuple[float, tuple[str, ...] | None, str, str], ...] = (
     (
         2,
         _WORK,
-        "too large, a factor of 2: were FLOP taken for MAC? 1 MAC = 2 FLOP",
-        "too small, a factor of 2: were MAC taken for FLOP? 1 MAC = 2 FLOP",
+        "too large by a factor of 2: were FLOP taken for MAC? 1 MAC = 2 FLOP",
+        "too small by a factor of 2: were MAC taken for FLOP? 1 MAC = 2 FLOP",
     ),
-    (8, _BYTES, "eight times too large: bits taken for bytes (1 B = 8 bit)", "an eighth of it: bytes taken for bits"),
+    (
+        8,
+        _BYTES,
+        "eight times too large: bits taken for bytes (1 B = 8 bit)",
+        "an eighth of the right value: bytes taken for bits",
+    ),
     (1.024, _BYTES, "2.4 % too large: 1,024 taken for 1,000", "2.4 % too small: 1,000 taken for 1,024"),
     (1.024**2, _BYTES, "4.9 % too large: MiB taken for MB", "4.9 % too small: MB taken for MiB"),
     (1.024**3, _BYTES, "7.4 % too large: GiB taken for GB", "7.4 % too small: GB taken for GiB"),
@@ -44,8 +49,8 @@ RATIOS: tuple[tuple[float, tuple[str, ...] | None, str, str], ...] = (
     (
         1e2,
         _PURE,
-        "100 times too large, as a percentage is beside a fraction",
-        "100 times too small, as a fraction is beside a percentage",
+        "100 times too large: a percentage where a fraction is expected",
+        "100 times too small: a fraction where a percentage is expected",
     ),
     (1e3, _ANY, "1,000 times too large: one SI prefix off", "1,000 times too small: one SI prefix off"),
     (1e6, _ANY, "10^6 times too large: two SI prefixes off", "10^6 times too small: two SI prefixes off"),
@@ -94,8 +99,8 @@ def check(
     unit : str
         SI unit in which the answer is printed, such as "FLOP/s".
     slips : mapping, optional
-        Likely mistakes, each a clause that ends "that is what comes out if ...", and the value that it leads to, as for
-        `expected`. A ratio upside down and a slip of units are recognised without.
+        Likely mistakes, each a clause that completes "you get this if ...", and the value that it leads to, as for
+        `expected`. A ratio upside down and a wrong unit are recognised without.
 
     Returns
     -------
@@ -112,7 +117,7 @@ def check(
     >>> check("264 TFLOP/s", lambda: 2 * 132e12, unit="FLOP/s")
     Correct: 264 TFLOP/s, within 2 % of the computed value.
     >>> check(6, 24, slips={"the positions were forgotten": lambda: 24 / 4})
-    Not yet: 6 is what comes out if the positions were forgotten.
+    Not yet: you get 6 if the positions were forgotten.
     """
     if isinstance(tolerance, bool) or not isinstance(tolerance, (int, float)) or not 0 <= tolerance < 1:
         raise ValueError(f"tolerance = {shown(tolerance)} is outside [0, 1); give a fraction such as 0.02")
@@ -123,7 +128,7 @@ def check(
     before = note(key)
     if answer is None or answer is ...:
         solved = f" You solved this before, with {before}." if before else ""
-        return Verdict(False, f"Not answered yet: put your answer in place of the blank, run again.{solved}")
+        return Verdict(False, f"Not answered yet: replace the blank with your answer and run the cell again.{solved}")
     right = _value("expected", expected)
     wrong = {str(name): _value(f"slips[{str(name)!r}]", value) for name, value in (slips or {}).items()}
     verdict = (
@@ -152,8 +157,14 @@ def _check_word(answer: Any, right: str, wrong: Mapping[str, float | str]) -> Ve
     if word == right:
         return Verdict(True, f"Correct: {shown_answer}.")
     slip = next((name for name, value in wrong.items() if word == value), "")
-    reason = f"what comes out if {slip}" if slip else "not what is computed"
-    return Verdict(False, f"Not yet: {shown_answer} is {reason}.")
+    return _wrong(shown_answer, slip, "not the computed value")
+
+
+def _wrong(shown_answer: str, slip: str, reason: str) -> Verdict:
+    """Return the verdict on a wrong answer: the slip that leads to it, or else the reason."""
+    return Verdict(
+        False, f"Not yet: you get {shown_answer} if {slip}." if slip else f"Not yet: {shown_answer} is {reason}."
+    )
 
 
 def _check_number(
@@ -169,9 +180,7 @@ def _check_number(
     listed = (
         name for name, value in wrong.items() if not isinstance(value, str) and _is_close(number, value, tolerance)
     )
-    slip = next(listed, "")
-    reason = f"what comes out if {slip}" if slip else _likely_mistake(number, right, tolerance, parsed_unit)
-    return Verdict(False, f"Not yet: {shown_number} is {reason}.")
+    return _wrong(shown_number, next(listed, ""), _likely_mistake(number, right, tolerance, parsed_unit))
 
 
 def _is_close(number: float, value: float, tolerance: float) -> bool:
@@ -190,7 +199,7 @@ def _likely_mistake(number: float, right: float, tolerance: float, parsed_unit: 
     if not math.isfinite(number) or not number or not right or number / right < 0:
         return "not a value that this quantity can take"
     if not parsed_unit.dimension and math.isclose(number * right, 1, rel_tol=max(tolerance, RATIO_TOLERANCE)):
-        return "the right ratio upside down: 1 over it is asked for"
+        return "the right ratio upside down: give its reciprocal"
     # The counted quantity, with or without the rate's second: bytes of B/s, operations of FLOP/s.
     counted = tuple(dimension for dimension in parsed_unit.dimension if dimension[0] != "s") or parsed_unit.dimension
     ratio, side = number / right, "too large" if abs(number) > abs(right) else "too small"
@@ -199,7 +208,7 @@ def _likely_mistake(number: float, right: float, tolerance: float, parsed_unit: 
             for slip, reason in ((factor, large), (1 / factor, small)):
                 if math.isclose(ratio, slip, rel_tol=RATIO_TOLERANCE):
                     return reason
-    return f"{side} by more than the {100 * tolerance:g} % allowed, and by no slip known here"
+    return f"{side} by more than the allowed {100 * tolerance:g} %, and not by a mistake that this check knows"
 
 
 @dataclass(frozen=True)
@@ -256,7 +265,9 @@ def progress(line: str = "") -> Progress:
     for key, sign, answer in entries:
         if not sign or not _is_key(key) or quote(unquote(answer), safe="") != answer:
             entry = shown(f"{key}{sign}{answer}")
-            raise ValueError(f"line has {entry}, which is no state of progress; paste the whole line that was printed")
+            raise ValueError(
+                f"line contains {entry}, which is not a state of progress; paste the whole line that was printed"
+            )
     for key, _, answer in entries:
         note(key, unquote(answer))
     done = {kind: [answer for key, answer in _seen.items() if key[0] == kind] for kind in (QUESTION, EXERCISE)}
@@ -323,7 +334,7 @@ class Question:
     def feedback(self, choice: str) -> str:
         """Return the reader's feedback on one option."""
         if choice == self.answer:
-            return " ".join(filter(None, [f"Answer: {choice}) {self.options[choice]}.", self.explanation]))
+            return f"Answer: {choice}) {self.options[choice]}{f': {self.explanation}' if self.explanation else '.'}"
         return f"Not {choice}): {self.misconceptions[choice]}"
 
     def _repr_html_(self) -> str:
@@ -368,7 +379,7 @@ def predict_first(question: str, options: Mapping[str, str], answer: str) -> Que
     Predict: 1 MAC in FLOP?
       a) 1
       b) 2
-    Answer: b) 2. one product, one sum
+    Answer: b) 2: one product, one sum
       Not a): a MAC multiplies and adds
     """
     if not isinstance(question, str) or not question.strip():

@@ -301,7 +301,8 @@ def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any, since: int | 
         return _price(rows[column] / devices, rows, why, since)
     now = _offered(rows, "on demand", why, devices, since)
     share = _price(both[column] / both[usual], both, why, since, "ratio")
-    note = f"{100 * share.median:.0f} % of the price on demand, by lists with both: {share.rows}"
+    lists = "1 list that states both" if share.rows == 1 else f"{share.rows} lists that state both"
+    note = f"{100 * share.median:.0f} % of the on-demand price, from {lists}"
     return replace(times(now, share, "USD/h"), note=note)
 
 

@@ -277,6 +277,12 @@ def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
     return left, max(right, 1000.0), bottom, look.decades([2 * y for y in (*ops["y"], *roofs["y"])], 1e9, 1e15)[1]
 
 
+def _grew(names: list[str]) -> str:
+    """Return the growth of the first and the last of quantities such as "FLOP/s: 1.60×", as a sentence."""
+    (first, rate), last = names[0].rsplit(": ", 1), names[-1].replace(":", "")
+    return f"{first[:1].upper()}{first[1:]} grew {rate} per year" + (f", but {last}" if len(names) > 1 else "")
+
+
 def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
     """Return a chart of devices' values at launch, and the straight lines through their logarithms.
 
@@ -298,7 +304,7 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> words = "a: 1.25×"
     >>> rows = [["device", words, 2014.0, 1.0, "x"], ["line", words, 2014.0, 1.0, ""], ["line", words, 2024.0, 9.0, ""]]
     >>> growth(pd.DataFrame(rows, columns=["what", "words", "year", "value", "name"])).title.text
-    'Each year brings a 1.25×'
+    'A grew 1.25× per year'
     """
     names = list(dict.fromkeys(frame["words"]))
     first, last = float(frame["year"].min()) - 0.5, float(frame["year"].max()) + 0.3
@@ -331,8 +337,7 @@ def growth(frame: pd.DataFrame, title: str | None = None) -> Any:
         .mark_point(filled=True, size=60, opacity=0.8)
         .encode(x=x, y=y, color=colour, shape=shape, tooltip=tip),
     ]
-    quantities = [name.replace(":", "") for name in names]
-    title = title or f"Each year brings {quantities[0]}" + (f", but {quantities[-1]}" if len(quantities) > 1 else "")
+    title = title or _grew(names)
     words = (
         f"{int((frame['what'] == 'device').sum())} marks over the year of launch on a logarithmic axis, and a straight "
         f"line for each of {len(names)} quantities, with its growth in a year in the legend."

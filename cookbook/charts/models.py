@@ -159,7 +159,8 @@ def rate_title(frame: pd.DataFrame) -> str:
     rest = f"; too little is known of {unknown}" if unknown else ""
     total = f"{len(verdicts)} accelerator{'' if len(verdicts) == 1 else 's'}"
     if not sure + maybe:
-        return f"None of {total} could meet the target alone{rest}"
+        none = "No accelerator" if len(verdicts) == 1 else f"None of the {total}"
+        return f"{none} could meet the target on its own{rest}"
     return f"{sure + maybe} of {total} {'is' if sure + maybe == 1 else 'are'} not ruled out{under}{rest}"
 
 

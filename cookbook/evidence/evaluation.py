@@ -192,7 +192,7 @@ def chosen(
         counts = [f"{np.sum(mask & np.ones(len(rows), bool)):,} of all {name}" for name, mask in others.items()]
         counts_shown = f" ({', '.join(counts)})" if len(masks) > 1 else ""
         remedy = "choose another kind, or fewer publishers, accelerators, networks"
-        raise Refused(Refusal(f"0 such runs were measured{counts_shown}: {remedy}", field="kind"))
+        raise Refused(Refusal(f"No such run was measured{counts_shown}: {remedy}", field="kind"))
     return selected
 
 

@@ -514,12 +514,13 @@ def _reason(row: Any, precision: str) -> str:
         reasons.append("its memory size is not known")
     elif not row.fits:
         short = units.human(row.needed_bytes - row.capacity_bytes, "iB")
-        reasons.append(f"does not fit by {short} at batch {row.batch:,.0f}; {_largest(row.largest_batch)}")
+        over = f"batch {row.batch:,.0f} exceeds its memory by {short}"
+        reasons.append(f"{over}; {_largest(row.largest_batch)}" if max(row.batch, row.largest_batch) > 1 else over)
     return "; ".join(reasons)
 
 
 def _largest(batch: float) -> str:
-    return f"largest batch is {batch:,.0f}" if batch else "not even batch 1 fits"
+    return f"the largest batch is {batch:,.0f}" if batch else "not even batch 1 fits"
 
 
 def _verdict(row: Any, epochs: float, target_seconds: float) -> str:

@@ -173,7 +173,7 @@ def test_how_wrong_for_bert_on_tpu(reader: Reader) -> None:
     reader.click(reader.of("kind").locator("[data-value='both']"))
     reader.choose("networks", "bert")
     reader.choose("accelerators", "tpu")
-    said = reader.answered("how wrong for BERT on TPU", "0 such runs were measured", "of all networks", refused=True)
+    said = reader.answered("how wrong for BERT on TPU", "No such run was measured", "of all networks", refused=True)
     assert "of all accelerators" in said, "what was measured of each is not told"
     reader.strike("Backspace")
     reader.answered("how wrong for BERT at all", "runs are predicted within")

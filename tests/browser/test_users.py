@@ -98,7 +98,7 @@ def test_64_h100_for_a_trillion_tokens_in_30_days_and_a_report(open_panel: Any, 
     user.write("tokens", "1000")
     user.write("devices", "64")
     user.leave()
-    said = user.reads("Llama 3 8B", "64 × H100", "meet the deadline of 30 days with", "1 trillion tokens")
+    said = user.reads("Llama 3 8B", "64 × H100", "meet the 30-day deadline with", "1 trillion tokens")
     form = user.page.locator(".cookbook-record")
     with user.page.expect_download() as waiting:
         user.click(form.get_by_role("button", name="Report with chart and table"))

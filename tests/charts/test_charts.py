@@ -384,7 +384,7 @@ def test_a_missing_measurement_is_not_told_as_zero() -> None:
 def test_titles_claim_no_more_than_is_known() -> None:
     assert models.rate_title(RATES) == "1 of 3 accelerators is not ruled out; too little is known of 1"
     none = RATES.assign(verdict=RATES["verdict"].where(RATES["verdict"] != "possible", "does not fit"))
-    assert models.rate_title(none).startswith("None of 3 accelerators could meet the target alone")
+    assert models.rate_title(none).startswith("None of the 3 accelerators could meet the target on its own")
     assert "of the networks here" in models.zoo_title(ZOO) and "per sample" in models.zoo_title(ZOO)
 
 

@@ -130,7 +130,7 @@ def test_filters_keep_what_they_name():
         ({"model": "without magic"}, "without launch"),
         ({"model": "without bubble", "kind": "classic"}, "choose another kind of runs"),
         ({"publishers": ["nobody"]}, "no run by publisher 'nobody'"),
-        ({"kind": "transformer", "publishers": ["lambda"]}, "0 such runs were measured"),
+        ({"kind": "transformer", "publishers": ["lambda"]}, "No such run was measured"),
     ],
 )
 def test_what_cannot_be_told_is_said(arguments, said):

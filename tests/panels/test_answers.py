@@ -369,22 +369,23 @@ def waiting_agrees(state: State) -> None:
 def needs_agree(state: State) -> set[str]:
     """Rates, sizes and verdicts are those of the rows."""
     drawn, title, picture = state["drawn"], state["title"], state["picture"]
-    able = re.search(r"Accelerators: (none|\d+) of (\d+)\b", state["view"].answer)
-    can = 0 if able[1] == "none" else int(able[1])
+    able = re.search(r"Accelerators: (?:(\d+) of|none(?: of the)?) (?:(\d+) |could |has )", state["view"].answer)
+    can, total = int(able[1] or 0), int(able[2] or 1)
     if picture == "zoo":
         chosen = drawn[drawn["selected"]]
         assert len(chosen) <= 1 + len(state["values"]["compare"]) and (chosen["label"] != "").all()
         assert (drawn.loc[~drawn["selected"], "label"] == "").all()
         return {"zoo"}
     devices = drawn[drawn["role"] == "device"]
-    assert int(able[2]) == len(devices) == len(state["values"]["accelerators"])
+    assert total == len(devices) == len(state["values"]["accelerators"])
     need = drawn[drawn["role"] == "need"]
     assert need["row"].iloc[0] == f"{state['headline'].partition(' needs ')[0]} needs"
     if picture == "rate":
         rate = float(need["rate"].iloc[0])
         assert told(state["bold"], lambda value: human(value, "FLOP/s"), rate)
         fine = devices["verdict"].isin(["possible", "possible under a condition"])
-        assert int(fine.sum()) == can and title.startswith(f"{can or 'None'} of {len(devices)} accelerator"), title
+        none = "No accelerator could " if total == 1 else f"None of the {total} accelerators could "
+        assert int(fine.sum()) == can and title.startswith(f"{can} of {total} accel" if can else none), title
         assert (devices.loc[fine, "rate"] >= rate).all()
         assert (devices.loc[devices["verdict"] == "too slow at its peak", "rate"] < rate).all()
         return {"some can" if can else "none can"}

@@ -112,7 +112,7 @@ def test_largest_batch_fits_and_one_more_does_not(name, recompute):
                 for more in (0, 1)
             )
             assert at.fits and not over.fits
-            assert "does not fit by" in over.why and f"largest batch is {row.largest_batch:,.0f}" in over.why
+            assert "exceeds its memory by" in over.why and f"the largest batch is {row.largest_batch:,.0f}" in over.why
 
 
 @pytest.mark.parametrize(("bandwidth", "moving"), [(48e6, 1), (4.8e6, 10)])
@@ -258,7 +258,7 @@ def test_verdicts_say_what_decides():
     assert h100["tight"].verdict.startswith("possible only above the best matmul seen, 80 %")
     assert h100["over"].verdict == f"cannot: needs {ratio(h100['over'].needed_fraction)}x its peak"
     assert h100["memory"].verdict == "cannot: does not fit at batch 65,536"
-    assert h100["memory"].why.startswith("does not fit by ")
+    assert h100["memory"].why.startswith("batch 65,536 exceeds its memory by ")
 
 
 def test_memory_traffic_alone_can_miss_the_target():

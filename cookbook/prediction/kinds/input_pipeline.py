@@ -444,7 +444,7 @@ def _candidates(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], know
         ("twice the drives or nodes of the storage", {"drives": double * figures["drives"]}, usd, *rent),
         ("twice the network", {"network": double * figures["network"]}, np.nan, *none),
         (
-            "memory that holds the data set",
+            "enough memory for the data set",
             {"memory": np.maximum(all_of_it, figures["memory"])},
             more * chips,
             "purchase",
@@ -476,7 +476,7 @@ def _candidates(figures: Mapping[str, np.ndarray], tier: Mapping[str, Any], know
             *free,
         ),
         ("twice the host link", {"link": double * figures["link"]}, np.nan, *none),
-        ("checkpoints behind the training", {"asynchronous": np.ones_like(hosts)}, 0, *free),
+        ("asynchronous checkpoints", {"asynchronous": np.ones_like(hosts)}, 0, *free),
     ]
 
 

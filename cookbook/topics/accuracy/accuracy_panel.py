@@ -544,7 +544,9 @@ def _moved(view: Chosen) -> str:
     if not len(table):
         return sentences
     gained, best = int((table["gain"] > MIN_GAIN).sum()), table.iloc[0]
-    sentences += f" Groups: {gained} of {len(table)} with {LEAST} runs or more are predicted more accurately with it."
+    sentences += (
+        f" Groups: with it, predictions are more accurate in {gained} of {len(table)} with at least {LEAST} runs."
+    )
     if best["gain"] <= MIN_GAIN:
         return sentences
     return (
@@ -570,9 +572,9 @@ def _reach(view: Chosen) -> str:
     """Return the width and the coverage of the intervals."""
     whole = view.whole
     return (
-        f"Interval: a factor of {whole['factor_80']:.2f} each way should contain 80 % of the runs and contains "
-        f"{100 * whole['coverage_80']:.0f} %, or {100 * whole['publishers_covered_80']:.0f} % averaged over "
-        "publishers. Advice: plan with the interval, not with the point estimate."
+        f"Interval: a factor of {whole['factor_80']:.2f} each way should contain 80 % of the runs; it contains "
+        f"{100 * whole['coverage_80']:.0f} %, or {100 * whole['publishers_covered_80']:.0f} % as the mean over "
+        "publishers. Advice: plan by the interval, not the point estimate."
     )
 
 
@@ -580,12 +582,12 @@ def _groups(view: Chosen) -> str:
     """Return the groups with the smallest and the largest error."""
     table = view.groups[view.groups["rows"] >= MIN_RUNS]
     if len(table) < 2:
-        return f"Groups: too few with {MIN_RUNS} runs or more to compare."
+        return f"Groups: too few with at least {MIN_RUNS} runs to compare."
     best, worst = (table.loc[at] for at in (table["median_error"].idxmin(), table["median_error"].idxmax()))
     return (
         f"Most accurate: {best['group']}, median error {percent(100 * best['median_error'])}. Least accurate: "
-        f"{worst['group']}, {percent(100 * worst['median_error'])}, of groups with {MIN_RUNS} runs or more. Advice: "
-        "find the group that your own case resembles."
+        f"{worst['group']}, {percent(100 * worst['median_error'])}, among groups with at least {MIN_RUNS} runs. "
+        "Advice: find the group that your own case resembles."
     )
 
 

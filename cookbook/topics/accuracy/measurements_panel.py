@@ -607,7 +607,7 @@ def _chosen(selection: Asked) -> str:
         return included
     devices = dict(zip(explore.everything()["accelerator"], explore.everything()["device"], strict=True))
     named = ", ".join(_titles().get(name) or devices.get(name) or name for name in none)
-    return " ".join(filter(None, [included, f"Filters: 0 such runs were measured on or with {named}."]))
+    return " ".join(filter(None, [included, f"Filters: no such run was measured on or with {named}."]))
 
 
 def _entries(rows: pd.DataFrame, column: str) -> pd.Series:
@@ -638,7 +638,7 @@ def _groups(selection: Asked) -> str:
     least, most = medians.index[0], medians.index[-1]
     return (
         f"Groups: {most} has the highest median ({selection.printed(medians.iloc[-1])}), {least} the lowest "
-        f"({selection.printed(medians.iloc[0])}); they also differ in what else was run."
+        f"({selection.printed(medians.iloc[0])}); the groups also differ in other respects."
     )
 
 

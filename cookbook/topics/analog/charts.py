@@ -177,7 +177,7 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> import pandas as pd
     >>> rows = [["a", "ours", 2e12, 1e12, "2×"], ["a", "published", 1e12, 2e12, None]]
     >>> beside(pd.DataFrame(rows, columns=["row", "whose", "value", "other", "text"])).title.text
-    '1 machine beside our values'
+    '1 machine compared with our values'
     """
     low, high = beside_domain(frame)
     scale, y = look.log_scale("low", "high"), look.rows_axis(_LABEL_WIDTH)
@@ -200,7 +200,7 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
         "One row for each published machine: a diamond at its peak operations per joule, a circle at our value, on a "
         "logarithmic axis; at the right their ratio, or what is not stated."
     )
-    headline = title or f"{count} machine{'s' * (count != 1)} beside our values"
+    headline = title or f"{count} machine{'s' * (count != 1)} compared with our values"
     return look.finished(frame, layers, headline, _BESIDE_KEY, words, low=low, high=high)
 
 

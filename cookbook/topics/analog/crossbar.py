@@ -275,8 +275,8 @@ class Mapped(Result):
         if self.sample != "token":
             return f"{human(self.seconds, 's')} from {self.sample} to {self.sample} in a full pipeline"
         return (
-            f"{human(self.latency, 's')} per token of one stream; {human(self.seconds, 's')} between tokens of many "
-            "streams in a full pipeline"
+            f"{human(self.latency, 's')} per token for one stream; {human(self.seconds, 's')} between tokens when many "
+            "streams fill the pipeline"
         )
 
     def tables(self) -> dict[str, pd.DataFrame]:

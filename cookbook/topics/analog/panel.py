@@ -225,8 +225,8 @@ def _controls() -> tuple[Control, ...]:
                 ("weight_bits", "Weights", "Accuracy over the bits of a weight"),
                 ("programming", "Noise", "Accuracy over the spread of programming"),
                 ("rows", "Tile", "Accuracy over the size of a tile"),
-                ("roofline", "Roofline", "Operations per joule, conversion included, beside digital devices"),
-                ("published", "Published", "Operations per joule of published machines, beside our values"),
+                ("roofline", "Roofline", "Operations per joule, conversion included, compared with digital devices"),
+                ("published", "Published", "Operations per joule of published machines, compared with our values"),
             ),
             place="picture",
         ),
@@ -306,7 +306,7 @@ def _accuracy(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     against = f"{points} {'less' if lost > 0 else 'more'} than" if round(lost, 1) else "as much as"
     return View(
         answer=f"**{share}** of the test digits are recognised correctly on crossbars, {against} in floating point. "
-        f"Range: {here['least']:.1f} to {here['most']:.1f} % when all cells are programmed {DRAWS} times. "
+        f"Range: {here['least']:.1f} to {here['most']:.1f} % over {DRAWS} programmings of all cells. "
         f"{_converters(tile)} {_energy(mapped)} {_tiles(mapped)}",
         headline={"digits recognised [%]": float(here["mean"])},
         chips=_CHIPS[over != "rows" :] if values["rows"] <= LARGEST else _CHIPS,
@@ -364,8 +364,8 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     rate = _per_joule(ours)
     return View(
         answer=f"{_claimed(values, tile, best['key'], device)} Network: {network}. {_energy(mapped)[:-1]}; with free "
-        f"ADCs at most {1 / (1 - share):.2f}× better, by Amdahl's law. {_tiles(mapped)[:-1]}; as many cells as "
-        f"{counted(math.ceil(mapped.chips), 'chip')} of ISAAC. Time: {mapped.pace()}.",
+        f"ADCs at most {1 / (1 - share):.2f}× better, by Amdahl's law. {_tiles(mapped)[:-1]}; as many cells as in "
+        f"{counted(math.ceil(mapped.chips), 'ISAAC chip')}. Time: {mapped.pace()}.",
         headline={"operations per joule": ours},
         chips=(*_CHIPS[1:], _DIGITAL),
         picture=Picture(
@@ -433,7 +433,7 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     ends = f"{comparable['ratio'].min():.2g} to {comparable['ratio'].max():.2g}×"
     return View(
         answer=f"**{fraction}** machines are within a factor of two of our value, which uses only ISAAC's energies. "
-        f"Ratio: our value is {ends} the published one. Left out: {left} do not state their tile or energy. "
+        f"Ratio: our value is {ends} the published one. Left out: {left}, which do not state their tile or energy. "
         f"Largest: {rows['name'].iloc[0]}, {rows['evidence'].iloc[0]}. {_energy(mapped)}",
         headline={"machines within a factor of two": float(len(near))},
         chips=(("published peaks", "Each value includes what its authors included; see the table."), *_CHIPS[2:]),

@@ -360,9 +360,9 @@ def _formats(facts: Mapping[str, float]) -> str:
     """Return the number formats of matmuls in words, as far as the files report them."""
     shares = {name: facts[name] for name in ("fp64", "fp32", "tf32", "bf16", "fp16") if facts.get(name)}
     if not shares:
-        return "the files do not tell the formats of matmuls"
+        return "the files do not state the formats of matmuls"
     most = max(shares, key=lambda name: shares[name])
-    return f"{100 * shares[most]:.0f} % of the time of matmuls is in {most}"
+    return f"{100 * shares[most]:.0f} % of the matmul time is in {most}"
 
 
 def _straggler_words(late: tuple[float, float]) -> str:
@@ -383,7 +383,7 @@ def _evidence(attribution: Attribution, term: str) -> tuple[str, ...]:
             "them shorter than 20 µs"
         )
     if term == "memory traffic" and "thin" in facts:
-        words.append(f"{100 * facts['thin']:.0f} % of the time of matmuls is in some with a side below 16")
+        words.append(f"{100 * facts['thin']:.0f} % of the matmul time is in matmuls with a side below 16")
     if facts.get("every") and term == "checkpoint":
         words.append(f"a slow step returns every {facts['every']:.0f} steps, as checkpoints do, or evaluation")
     if facts.get("times slower") and term == "slowdown":

@@ -29,7 +29,7 @@ WORDS = {
     "input": "The training process waits for its loader.",
     "checkpoint": "Ranges of this name, or slow steps at equal intervals.",
     "slowdown": "Extra time of steps after the run became slower, until its end.",
-    "idle": "Nothing was recorded, or single steps that were slow.",
+    "idle": "Time in which nothing was recorded, or single slow steps.",
     "steady": "A typical step of a log, which does not state its parts.",
 }
 NOT_MEANT = "not stated"
@@ -133,7 +133,7 @@ def _controls() -> tuple[Control, ...]:
             plain=_checked,
             own=Own(
                 "custom…: your own trace, log or counters",
-                "A Chrome or PyTorch trace, a CSV of nvidia-smi, a training log: paste its text, or take it from a "
+                "A Chrome or PyTorch trace, a CSV of nvidia-smi, a training log: paste its text, or load it from a "
                 f'file of at most {MOST_LETTERS / 1e6:.0f} MB. Larger ones: cb.panels.clinic("trace.json").',
                 STEPS,
                 lambda text: Given(text=text),
@@ -160,7 +160,7 @@ def _controls() -> tuple[Control, ...]:
             "Stretches",
             "Run",
             tuple(range(1, 13)),
-            tooltip="Sections of the run in the chart; the intervals of shares and gains are taken over them",
+            tooltip="Sections of the run in the chart, over which the intervals of shares and gains are computed",
         ),
         Choice(
             "files",
@@ -170,7 +170,7 @@ def _controls() -> tuple[Control, ...]:
                 ("all", "all processes", "Traces of all processes side by side"),
                 ("first", "first alone", "The trace of the first process alone"),
             ),
-            tooltip="Traces that are read of a run of several processes",
+            tooltip="Traces read from a run of several processes",
         ),
     )
 

@@ -71,7 +71,7 @@ UNIT = {"throughput": "samples/s", "energy": "J per sample", "cost": "per millio
 PINNED = {"samples/s": "samples_per_s", "J per sample": "joules", "cost per sample": "usd_per_million"}
 VERB, WHAT = {"training": "train", "inference": "run"}, {"training": "training", "inference": "this pass"}
 BEST = {"throughput": "{}s fastest", "energy": "needs least", "cost": "is cheapest"}
-ANSWERS = "Answers: recipe 10, Serve a model, is about generating tokens one after the other."
+ANSWERS = "Generation: for tokens generated one after another, see recipe 10, Serve a model."
 PROMPT = "One pass over a prompt of this length; constants come from published prompts and first tokens."
 
 
@@ -561,8 +561,8 @@ def _chips(view: Compared) -> tuple[tuple[str, str], ...]:
             "Devices with measured runs in the tables; intervals of the others are wider.",
         ),
         (
-            "flexibility is a judgement",
-            "The effort to program each kind of device is a judgement, in the table programmability.",
+            "flexibility is our judgement",
+            "The effort to program each kind of device is our judgement; see the table programmability.",
         ),
         *((("a prompt, not an answer", PROMPT),) if _prompt(view.model, view.phase) else ()),
     )

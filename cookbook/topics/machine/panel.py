@@ -41,8 +41,8 @@ PICTURES = {
 # How a network is predicted: the columns of times and errors, and how a sentence begins.
 WAYS = {
     "datasheet": ("before", "By the datasheet"),
-    "calibrated": ("after", "Calibrated to the same rows"),
-    "left out": ("left_out", "Calibrated to the other networks alone"),
+    "calibrated": ("after", "With the same runs in the fit"),
+    "left out": ("left_out", "With each network held out"),
 }
 PHASES = {"training": ("training step",), "forward": ("forward pass",), "answers": ("prefill", "decode")}
 # What a picture shows: its frame, headline, facts, title, and the figure that Pin compares.
@@ -330,8 +330,8 @@ def _products(calibration: Calibration, precision: str) -> Shown:
     rate, of = human(best.value, "FLOP/s"), (percent(best.value / peak) if math.isfinite(peak) else "")
     sheet = f"{of} of the datasheet" if of else "with no peak in the datasheet"
     facts = [
-        f"Best: {names[figures.index(best)]}.",
-        f"Least: {names[figures.index(least)]}, {human(least.value, 'FLOP/s')}.",
+        f"Fastest: {names[figures.index(best)]}.",
+        f"Slowest: {names[figures.index(least)]}, {human(least.value, 'FLOP/s')}.",
     ]
     sentence = f"Matmuls in {precision} reach **{rate}**, {sheet}."
     return frame, sentence, facts, f"Matmuls in {precision} reach {rate}, {sheet}", {"best rate": best.value}
@@ -375,7 +375,7 @@ def _datasheet(calibration: Calibration) -> str:
     if not calibration.lacks:
         return f"Datasheet: {calibration.before.name}."
     guessed = f"the report names only {calibration.lacks[:60]}"
-    return f"Datasheet, a guess: {calibration.before.name} stands in, as {guessed}."
+    return f"Datasheet (a guess): {calibration.before.name}, because {guessed}."
 
 
 def _table(calibration: Calibration, picture: str, frame: pd.DataFrame) -> pd.DataFrame:

@@ -319,13 +319,14 @@ def _shared(begun: float | None) -> dict[str, str]:
     """Return a note where other programs kept the cores busy before the run."""
     if begun is None or begun < cores() / 2:
         return {}
-    return {"shared": f"{begun:g} processes ran or waited on {cores()} cores before the run: medians may be slow"}
+    busy = f"an average of {begun:g} processes were running or waiting on {cores()} cores before the run"
+    return {"shared": f"{busy}, so medians may be too slow"}
 
 
 def _slowed(began: float, ended: float) -> dict[str, Any]:
     ratio = round(began / ended, 3)
     fields = {"speed_at_end": ratio}
     if ratio < 1 - THROTTLED_SHARE:
-        note = f"the processor ended at {percent(ratio)} of the speed that it began with: throttled, or shared"
+        note = f"the processor ended at {percent(ratio)} of its initial speed: it was throttled or shared with others"
         return {**fields, "throttling": note}
     return fields

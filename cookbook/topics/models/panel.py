@@ -53,7 +53,7 @@ DATA_SETS = (60_000, 50_000, 1_281_167, 14_000_000)
 PICTURES = {"rate": charts.rate_needed, "memory": charts.memory_bars, "zoo": charts.parameters_vs_flop}
 UNITS = {"tokens": "does not read tokens: set Samples", "samples": "reads tokens: set Tokens"}
 SCENARIO = ("batch", "seq", "precision", "optimiser", "samples", "epochs", "target_seconds", "recompute")
-HOW = {"parameters only": "parameters verified, MAC unverified"}
+HOW = {"parameters only": "parameters verified, MAC not verified"}
 PRINTED = {"optimiser": "optimiser states", "master": "fp32 copy"}
 MAX_TALL_ROWS = 8
 # How a verdict in words starts, and the mark that it is drawn with.
@@ -298,8 +298,8 @@ def _chips(need: Requirements) -> tuple[tuple[str, str], ...]:
     return (
         (
             "bounds only",
-            "The arithmetic as defined, at peak. Fast algorithms such as Winograd's can do less arithmetic. No "
-            "efficiency is assumed, and nothing is predicted.",
+            "The arithmetic by definition, at the peak rate. Fast algorithms such as Winograd's can do less. "
+            "These are not predictions, and no efficiency is assumed.",
         ),
         (
             HOW.get(need.workload.how, f"model {need.workload.how}"),
@@ -679,18 +679,19 @@ def _who_can(devices: pd.DataFrame) -> str:
     total, count = f"{len(devices):,}", sum(map(len, groups.values()))
     rest = f" Unknown: {listed(unknown)}, of which too little is known." if unknown else ""
     if not count:
-        return _nobody(devices, total, rest)
+        return _nobody(devices, rest)
     phrases = [f"{listed(labels)} {condition}".rstrip() for condition, labels in groups.items() if labels]
     return f"{count} of {total} {'is' if count == 1 else 'are'} not ruled out: {'; '.join(phrases)}.{rest}"
 
 
-def _nobody(devices: pd.DataFrame, total: str, rest: str) -> str:
+def _nobody(devices: pd.DataFrame, rest: str) -> str:
+    none = "none" if len(devices) == 1 else f"none of the {len(devices):,}"
     if devices["needed_fraction"].isna().all():
-        return f"none of {total} has a known peak in this precision."
+        return f"{none} has a known peak in this precision."
     row = devices.loc[devices["needed_fraction"].idxmin()]
     if row["needed_fraction"] > 1:
         short = f"even {row['name']} would need {share_of_peak(row['needed_fraction'])}"
     else:
         why = row["why"] or row["verdict"]
         short = f"{row['name']} is fast enough, but {why[0].lower()}{why[1:]}"
-    return f"none of {total} could meet the target alone: {short}.{rest}"
+    return f"{none} could meet the target on its own: {short}.{rest}"

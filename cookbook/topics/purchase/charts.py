@@ -81,7 +81,7 @@ def fit_matrix(frame: pd.DataFrame, title: str | None = None) -> Any:
     count = frame.loc[frame["ratio"] <= 1, "row"].nunique()
     description = (
         "A grid of stacks in rows by uses in columns. Each cell tells how many times the best stack of its column this "
-        "one costs, darker where more; grey cells will not do."
+        "one costs, darker where more; grey cells are not feasible."
     )
     title = title or f"{count} stack{' is' if count == 1 else 's are'} best somewhere"
     return look.finished(frame, layers, title, _KEY, description, cases=cases)

@@ -53,7 +53,7 @@ BATCHES = tuple(2**power for power in range(11))
 FLOAT, GIGA, MILLION, GRAM = 4, 1e9, 1e6, 1e-3
 MINUTE, MONTH = units.si("1 min"), units.si("1 month")
 ELECTRICITY = "electricity"
-ONE_PRICE = "one price, given the usual spread"
+ONE_PRICE = "a single price, to which the usual spread is applied"
 # Prices of one accelerator that make a spread.
 QUOTES_RENTED, QUOTES_BOUGHT = 5, 2
 NO_COST, UNIT_FACTOR = Price(0.0, 0.0, 0.0, ""), Price(1.0, 1.0, 1.0, "ratio")

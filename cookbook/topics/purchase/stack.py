@@ -201,7 +201,8 @@ class StackChoice(Result):
         """Return the first stack, what it takes, and whether it is clearly the best."""
         row, count = self.ranked.iloc[0], int(self.ranked["will_do"].sum())
         open_ = doubt(self.odds[self.best], row["tier"]) if self.by == "usd" else overlap(self._whole, self.by)
-        among = f"{'leads' if open_ else 'is the best of'} {count} stacks that will do by {RANKINGS[self.by][1]}"
+        stacks = f"{'leads' if open_ else 'is the best of'} {count} feasible stacks by {RANKINGS[self.by][1]}"
+        among = "is the only feasible stack" if count == 1 else stacks
         what = told_value(row[self.by], self.by)
         return f"{row['name']}{several(row)} {among}{f', {open_}' if open_ else ''}: {what}"
 
@@ -335,7 +336,7 @@ class StackChoice(Result):
                 if abs(math.log(end)) < TOLERANCE or (turn := self._turn(name, end)) is None:
                     continue
                 factor, wins = turn
-                rows.append((name, now[name], now[name] * factor, factor, wins, names.get(wins, "none will do")))
+                rows.append((name, now[name], now[name] * factor, factor, wins, names.get(wins, "none is feasible")))
         columns = ["input", "now", "at", "factor", "wins", "name"]
         table = pd.DataFrame(rows, columns=columns)
         return table.iloc[np.argsort(np.abs(np.log(table["factor"].to_numpy(dtype=float))), kind="stable")]

@@ -31,7 +31,7 @@ from cookbook.workloads.zoo import Workload
 BAND_PERCENTILES = (10, 50, 90)
 # Runs per month that are too few to keep a machine busy.
 FEW_RUNS = 1e-3
-UNTIMED = "its time is not stated, so that nobody can promise the deadline"
+UNTIMED = "its time is not stated, so it cannot be checked against the deadline"
 UPFRONT = ("hardware", "network", "storage")
 # The longest horizon [years]; machines are not kept for longer.
 MAX_YEARS = 50
@@ -56,14 +56,16 @@ class WhereToRun(Result):
     def summary(self) -> str:
         """Return the first place by cost that will do, what it costs, and whether it is clearly the cheapest."""
         if self.best is None:
-            return f"none of {len(self.places)} places will do"
+            return f"none of {len(self.places)} options is feasible"
         row, will_do = self._table.loc[self.best], int(self._table["will_do"].sum())
         years = f"{self.task.years:g} year{'' if self.task.years == 1 else 's'}"
         open_ = doubt(self.odds[self.best], row["tier"])
         among = (
-            f"leads {will_do} places that will do, {open_}"
+            "is the only feasible option"
+            if will_do == 1
+            else f"leads {will_do} feasible options, {open_}"
             if open_
-            else f"is the cheapest of {will_do} places that will do"
+            else f"is the cheapest of {will_do} feasible options"
         )
         return f"{row['name']}, {units.dollars(row['usd'])} over {years}, {among}"
 
@@ -128,7 +130,7 @@ class WhereToRun(Result):
     def _why(self, place: Place, row: Mapping[str, Any]) -> str:
         """Return the first reason against a place."""
         if place.data_at not in PRIVACY[self.task.private]:
-            return f"data would leave: they lie with {'the provider' if place.data_at == 'provider' else 'others'}"
+            return f"data would leave: they would be with {'the provider' if place.data_at == 'provider' else 'others'}"
         if place.why:
             return place.why
         if not np.isfinite(row["usd"]):
@@ -137,7 +139,7 @@ class WhereToRun(Result):
             return UNTIMED
         if row["hours"] > self.task.deadline / HOUR - row["upload_hours"]:
             waits = " with the upload of the data" if row["upload_hours"] else ""
-            return f"too late: {units.human((row['hours'] + row['upload_hours']) * HOUR, 's')} a run{waits}"
+            return f"too late: a run takes {units.human((row['hours'] + row['upload_hours']) * HOUR, 's')}{waits}"
         return ""
 
     @cached_property
@@ -188,7 +190,7 @@ class WhereToRun(Result):
         """Return one place that has a cost; the best one by default."""
         chosen = self.best if key is None else key
         if chosen is None:
-            raise ValueError("no place will do: loosen the deadline or the rule for the data, or run less often")
+            raise ValueError("no option is feasible: loosen the deadline or the rule for the data, or run less often")
         chosen = self._key(chosen)
         if not np.isfinite(self._table.loc[chosen, "usd"]):
             raise ValueError(f"{chosen} has no cost here: {self._table.loc[chosen, 'why']}")
@@ -397,8 +399,8 @@ class BreakEven(Result):
 
     def summary(self) -> str:
         """Return the runs per month, and the share of hours, from which owning wins, in words."""
-        share = units.percent(self.use[1])
-        return f"{self.own} beats {self.rent} from {self.runs[1]:.2g} runs a month, {share} of its hours"
+        often = f"{self.runs[1]:.2g} runs per month, which is {units.percent(self.use[1])} of its hours"
+        return f"{self.own} costs less than {self.rent} from {often}"
 
     def frame(self) -> pd.DataFrame:
         """Return one row each for runs, use and months, with low, median and high."""
@@ -458,7 +460,7 @@ def _cheapest(result: WhereToRun, owned: bool) -> str:
     if rows.empty:
         first = f" ({sort['why'].iloc[0]})" if len(sort) else ""
         what = "own machine" if owned else "rented place"
-        raise ValueError(f"no {what} will do{first}, so that there is nothing to compare")
+        raise ValueError(f"no {what} is feasible{first}, so there is nothing to compare")
     return str(rows["usd"].idxmin())
 
 

@@ -416,7 +416,7 @@ def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> import pandas as pd
     >>> rows = [["curve", 10.0, 90.0, 80.0, 95.0, None], ["curve", 30.0, 97.0, 90.0, 98.0, None]]
     >>> checkpoints(pd.DataFrame(rows, columns=["what", "minutes", "useful", "low", "high", "text"])).title.text
-    'At best 97.0 % of the time is useful'
+    'Goodput is at best 97.0 %'
     """
     x = alt.X(
         "minutes:Q",
@@ -449,7 +449,7 @@ def checkpoints(frame: pd.DataFrame, title: str | None = None) -> Any:
         "kept, which rises, peaks and falls; a band for other published failure rates, and marks at the intervals by "
         "Young and by Daly."
     )
-    takeaway = f"At best {frame['useful'].max():.1f} % of the time is useful"
+    takeaway = f"Goodput is at best {frame['useful'].max():.1f} %"
     return look.finished(frame, layers, title or takeaway, _CHECKPOINTS_KEY, words, **checkpoint_ends(frame))
 
 

@@ -265,24 +265,25 @@ def _answer(values: dict[str, Any], tuned: FineTuning, own: dict[str, Any], what
     head = f"{what} {FITS[own['fits']]} {own['devices']} × {short_name(device.name)}: **{_of(own)}**."
     low, high = (human(own[f"memory_{end}"], "iB") for end in ("low", "high"))
     each = " on each" if own["devices"] > 1 else ""
-    interval = f"Memory: the 80 % interval{each} is {low} to {high}"
+    alike = low.split()[1:] == high.split()[1:]
+    interval = f"Memory: the 80 % interval{each} is {low.split()[0] if alike else low} to {high}"
     if own["why"]:
         return f"{head} {capital(own['why'].partition('; ')[2])}. {interval}."
     cost, whole = _ends(tuned, own, "usd"), human(HOUR * own["hours"], "s")
     at_price = "" if values["hourly"] is None else f" {at_your_price(values['hourly'])}"
     paid = f"and cost {cost}{at_price}" if cost else "at an unknown price"
-    still = "also fits" if own["fits"] == "yes" else "probably still fits"
+    still = "also fit" if own["fits"] == "yes" else "probably still fit"
     spare = (own["largest_seq"] > values["seq"], own["largest_micro_batch"] > values["micro_batch"])
     longer = f"{own['largest_seq']:,} tokens per sequence"
     more = f"{counted(own['largest_micro_batch'], 'sequence')} at a time"
     room = " or ".join(words for words, fits in zip((longer, more), spare, strict=True) if fits)
     left = (
-        f"Memory left: it {still} with {room}."
+        f"Memory left: {room} would {still}."
         if room
-        else ("Memory left: sequences twice as long, or twice as many, do not fit.")
+        else "Memory left: neither sequences twice as long nor twice as many sequences would fit."
     )
     return (
-        f"{head} {interval}{'' if own['fits'] == 'yes' else ', and its upper end does not fit'}. Time and cost: "
+        f"{head} {interval}{'' if own['fits'] == 'yes' else '; its upper end does not fit'}. Time and cost: "
         f"one million tokens take {human(HOUR * _per_million(tuned, own, 'hours'), 's')} {paid}; all "
         f"{values['tokens']:,g} million take {whole}. {left}"
     )

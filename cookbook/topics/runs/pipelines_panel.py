@@ -55,7 +55,7 @@ def _controls() -> tuple[Control, ...]:
             "Order",
             (
                 ("gpipe", "GPipe", "All forward passes, then all backward passes"),
-                ("1f1b", "1F1B", "One forward, one backward, in turn"),
+                ("1f1b", "1F1B", "Forward and backward passes alternate"),
                 ("interleaved", "interleaved", "1F1B with two chunks of layers on each device"),
                 ("zero-bubble", "zero-bubble", "1F1B in which weight gradients fill the bubble"),
             ),
@@ -128,7 +128,7 @@ _SOURCES = (
     ),
 )
 _LESSONS = {
-    "gpipe": "GPipe keeps them all until the first backward pass; 1F1B waits as long and keeps fewer.",
+    "gpipe": "GPipe keeps them all until the first backward pass; 1F1B waits just as long but keeps fewer.",
     "1f1b": "1F1B keeps at most one per stage, so more micro-batches shorten the wait and cost no memory.",
     "interleaved": "two chunks per device halve the time to fill it; micro-batches cross twice as many stages.",
     "zero-bubble": "no other pass waits for weight gradients, so they fill the bubble.",

@@ -383,7 +383,7 @@ def _why(view: Scaled, crowded: bool) -> str:
     bottleneck = f"Bottleneck: {100 * share:.0f} % of the loss is {part_groups()[part].scaling}."
     if crowded and view.told:
         return bottleneck
-    return f"{bottleneck} Intensity: a step computes {view.work:,.0f} MAC per parameter whose gradient is communicated."
+    return f"{bottleneck} Intensity: {view.work:,.0f} MAC per step for each parameter whose gradient is communicated."
 
 
 def _chips(view: Scaled) -> tuple[tuple[str, str], ...]:

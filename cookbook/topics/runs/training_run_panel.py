@@ -52,7 +52,7 @@ from cookbook.topics.runs.search import layout_words, machine_of
 from cookbook.topics.runs.training_run import TrainingRun, plan_run
 from cookbook.units import dollars, human
 
-BILLION, MILLION, GIGABIT, GIGA, HOURS_A_YEAR, MINUTE = 1e9, 1e6, 1e9 / 8, 1e9, 8766.0, 60.0
+BILLION, MILLION, GIGABIT, GIGA, HOURS_A_YEAR, MINUTE, DAY = 1e9, 1e6, 1e9 / 8, 1e9, 8766.0, 60.0, 86400.0
 CHARTS: dict[str, Any] = {
     "curve": charts.days_usd,
     "hours": charts.days_hours,
@@ -202,7 +202,7 @@ def _controls() -> tuple[Control, ...]:
             unit="days",
             whole=False,
             optional=True,
-            tooltip="Days until the last token; empty: no deadline",
+            tooltip="Longest time for the whole run; empty: no deadline",
         ),
         more(
             "budget",
@@ -218,7 +218,7 @@ def _controls() -> tuple[Control, ...]:
             stops=powers_of_two(9, 20),
             unit="tokens",
             whole=True,
-            tooltip="Tokens per sequence; empty: as the model. The global batch is in sequences, so its tokens change",
+            tooltip="Tokens per sequence; empty: as in the model. The global batch counts sequences, so tokens change",
         ),
         Choice(
             "precision",
@@ -362,16 +362,16 @@ class Planned:
             return ""
         here, chosen = float(self.own["days"]), self.values["devices"]
         met, words = here <= deadline, ("miss", "meet")
-        first = f"{chosen:,} devices {words[met]} the deadline of {_days(deadline)}{_margin(deadline - here)}"
+        first = f"{chosen:,} devices {words[met]} the {_term(deadline)} deadline{_margin(deadline - here)}"
         first += ", though not certainly" if met and self.own["days_high"] > deadline else ""
         other = days[(days <= deadline) != met]
         least = days[days <= deadline].index.min()
         if met and least < chosen:
-            first += f", as {least:,} do{_margin(deadline - days[least])}"
+            first += f"; {least:,} devices meet it{_margin(deadline - days[least])}"
         if other.empty:
             return first if met else f"{first}; none of the numbers tried meets it"
         near = other.index[0] if not met else (other - deadline).idxmin()
-        return f"{first}; {near:,} {words[not met]} it{_margin(deadline - other[near])}"
+        return f"{first}; {near:,} devices {words[not met]} it{_margin(deadline - other[near])}"
 
     def of_rows(self, columns: Mapping[str, Any], count: int | None = None) -> pd.DataFrame:
         """Columns of the prediction for the fastest layouts."""
@@ -385,6 +385,11 @@ def _days(days: float) -> str:
     unit = next((unit for unit, count in per_day.items() if days * count >= 1), "minute")
     value = figure(days * per_day[unit])
     return f"{value} {unit}{'' if value == '1' else 's'}"
+
+
+def _term(days: float) -> str:
+    """Return a number of days before a noun, as in "30-day"."""
+    return _days(days).rstrip("s").replace(" ", "-")
 
 
 def _margin(days: float) -> str:
@@ -460,7 +465,7 @@ def _interval(view: Planned) -> str:
     own = view.own
     ends = dollar_range(own["usd_low"], own["usd_high"])
     rows, hourly = view.run.price.rows, view.values["hourly"]
-    by = at_your_price(hourly) if hourly else "by the quartiles of prices" if rows > 1 else "by the only price"
+    by = at_your_price(hourly) if hourly else "at the price quartiles" if rows > 1 else "at the only price"
     cost = f"{ends} {by}" if view.priced else "price not known"
     tokens = human(view.run.tokens).replace(" G", " billion").replace(" T", " trillion").strip()
     low, high = _days(own["days_low"]).split(), _days(own["days_high"])
@@ -469,13 +474,14 @@ def _interval(view: Planned) -> str:
 
 
 def _layout(view: Planned) -> str:
-    """The best layout, utilisation, and the largest part after computing."""
+    """The best layout, utilisation, and the largest part besides compute."""
     own, parts = view.own, view.seconds.drop("compute")
     most = str(parts.idxmax())
     hfu = f", HFU {percent(own['hfu'])}" if own["hfu"] > own["mfu"] * 1.005 else ""
+    share = percent(parts[most] / view.seconds.sum())
     return (
-        f"Bottleneck: after computing, {part_groups()[most].title} ({percent(parts[most] / view.seconds.sum())} of a "
-        f"step) in {layout_words(own)}, the fastest configuration tried (MFU {percent(own['mfu'])} by PaLM's "
+        f"Bottleneck: besides compute, the largest part is {part_groups()[most].title} ({share} of a "
+        f"step) with {layout_words(own)}, the fastest configuration tried (MFU {percent(own['mfu'])} by PaLM's "
         f"convention{hfu})."
     )
 
@@ -483,8 +489,8 @@ def _layout(view: Planned) -> str:
 def _failures(view: Planned) -> str:
     own = view.own
     return (
-        f"Failures: one every {human(float(own['mtbf_seconds']), 's')}; with a checkpoint every "
-        f"{human(float(own['checkpoint_interval_seconds']), 's')}, {100 * own['goodput']:.1f} % of the time is useful."
+        f"Failures: one every {_days(float(own['mtbf_seconds']) / DAY)} on average; with a checkpoint every "
+        f"{human(float(own['checkpoint_interval_seconds']), 's')}, goodput is {100 * own['goodput']:.1f} %."
     )
 
 
@@ -493,7 +499,7 @@ def _goal(view: Planned) -> str:
     budget, goals = view.values["budget"], [view.verdict] if view.verdict else []
     if budget and view.priced:
         tokens = float(view.run.tokens_possible(budget * MILLION)[view.values["devices"]])
-        goals.append(f"{dollars(budget * MILLION)} pay for {figure(tokens / BILLION)} billion tokens")
+        goals.append(f"{dollars(budget * MILLION)} pays for {figure(tokens / BILLION)} billion tokens")
     return f"Goal: {'; '.join(goals)}." if goals else ""
 
 
@@ -654,7 +660,7 @@ def _checkpoints(view: Planned) -> Picture:
     )
     frame = rounded(frame, ("minutes", "useful", "low", "high"))
     every = human(float(own["checkpoint_interval_seconds"]), "s")
-    title = f"A checkpoint every {every} keeps {100 * own['goodput']:.1f} % of the time useful"
+    title = f"A checkpoint every {every} keeps goodput at {100 * own['goodput']:.1f} %"
     return Picture("checkpoints", frame, title, charts.checkpoint_ends(frame))
 
 

@@ -449,9 +449,9 @@ def _answer(view: Served) -> str:
     reach = (
         at_your_price(float(view.values["hourly"]))
         if view.values["hourly"]
-        else "by the only price known"
+        else "at the only price known"
         if rows == 1
-        else f"{dollars(low)} to {dollars(high)} per million output tokens by the quartiles of prices"
+        else f"{dollars(low)} to {dollars(high)} per million output tokens at the price quartiles"
     )
     cost = (
         ""

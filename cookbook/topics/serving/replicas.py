@@ -426,7 +426,7 @@ class Replicas:
         if engines <= COSTLY_RATIO * self.fewest_by_load:
             return ""
         times = engines / self.fewest_by_load
-        return f"the limits take {times:.2g}× the devices that the throughput needs; {self.relaxed()}"
+        return f"the limits need {times:.2g}× the devices that the throughput does; {self.relaxed()}"
 
     def _alone_limits(self) -> None:
         """Refuse limits that requests of these lengths do not keep even where none waits for another."""

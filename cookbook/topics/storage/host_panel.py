@@ -485,7 +485,7 @@ def _advice(size: HostSize) -> str:
     """Return what to change or buy first."""
     if math.isnan(size.stages["decoding"]):
         return (
-            "Buy first: cores of this machine are not in the catalogue, so that decoding is left out; set Cores "
+            "Buy first: the cores of this machine are not in the catalogue, so decoding is left out; set Cores "
             "under More."
         )
     return f"Buy first: { ({'links': _wider_links, 'decoding': _more_cores, 'computing': _nothing}[size.limit](size)) }"
@@ -498,15 +498,15 @@ def _nothing(size: HostSize) -> str:
     here = size.curve[size.curve["cores"] <= size.cores]["rate"]
     full = (float(here.max()) if len(here) else size.stages["decoding"]) / size.stages["computing"]
     if full < _TIGHT:
-        return f"nothing; its cores could decode only {full:.2f}× that rate, so a faster accelerator would starve."
+        return f"nothing; its cores could decode at only {full:.2f}× that rate, so a faster accelerator would starve."
     if room < _TIGHT:
         return (
-            f"nothing; {counted(int(size.workers), 'worker')} decode {room:.2f}× that rate; one on each of its "
-            f"{size.cores:g} cores would decode {full:.1f}×."
+            f"nothing; {counted(int(size.workers), 'worker')} decode at {room:.2f}× that rate; one on each of its "
+            f"{size.cores:g} cores would reach {full:.1f}×."
         )
     return (
-        f"nothing; decoding reaches {figure(room)}× that rate, and {size.cores_needed:g} of its {size.cores:g} cores "
-        "per accelerator would suffice."
+        f"nothing; decoding could run at {figure(room)}× that rate, and {size.cores_needed:g} of the {size.cores:g} "
+        "cores per accelerator would suffice."
     )
 
 
@@ -519,12 +519,12 @@ def _more_cores(size: HostSize) -> str:
         )
     if math.isfinite(size.cores_needed):
         return (
-            f"cores; {size.cores_needed:g} per accelerator would suffice, it has {size.cores:g}, and twice as many "
-            f"give {size.changes['twice the cores']:.2f}×."
+            f"cores; each accelerator needs {size.cores_needed:g} but has {size.cores:g}; twice as many would give "
+            f"{size.changes['twice the cores']:.2f}× the rate."
         )
     return (
-        f"no cores; the process that collects batches stops at {figure(size.curve['rate'].max())} samples/s; run "
-        "several loaders, store decoded samples, or decode on the accelerator."
+        f"no cores; the process that collects batches handles at most {figure(size.curve['rate'].max())} samples/s; "
+        "run several loaders, store decoded samples, or decode on the accelerator."
     )
 
 
@@ -540,8 +540,8 @@ def _links(size: HostSize) -> str:
     start, end, share = size.busiest
     names = _between(size, start, end)
     if share > 1:
-        return f"Busiest link: at full speed, {names} would need {figure(share)} times its rate."
-    return f"Busiest link: at full speed, {names} uses {_percent(share)} of its nominal rate."
+        return f"Busiest link: from {names}; at full speed it would need {figure(share)} times its rate."
+    return f"Busiest link: from {names}; at full speed it carries {_percent(share)} of its nominal rate."
 
 
 def _chips(size: HostSize) -> tuple[tuple[str, str], ...]:

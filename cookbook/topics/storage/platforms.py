@@ -344,13 +344,13 @@ def nodes_needed(rate: float, data: str | float, stores: Sequence[str] = STORES)
 SHORT_CHANGES = MappingProxyType(
     {
         "twice the drives or nodes of the storage": "twice the drives",
-        "memory that holds the data set": "memory for all of it",
+        "enough memory for the data set": "memory for all of it",
         "shards instead of small files": "packed files",
         "twice the workers": "twice the loaders",
         "twice the cores and workers": "twice the cores",
         "decoded once and stored ready to use": "stored decoded",
         "four times the prefetched batches": "more prefetching",
-        "checkpoints behind the training": "checkpoints behind",
+        "asynchronous checkpoints": "asynchronous",
     }
 )
 PARTS = ("computing", "waiting for input", "writing checkpoints")

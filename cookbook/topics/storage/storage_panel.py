@@ -393,7 +393,7 @@ def _chain_picture(scene: Scene, ghost: Scene | None) -> Picture:
         ends = scene.found.samples_range if stage == scene.shown else (math.nan, math.nan)
         rows.append((label, rate, *ends, _state(scene, stage), before.get(stage, math.nan), text))
     frame = pd.DataFrame(rows, columns=["row", "rate", "low", "high", "state", "before", "text"])
-    cache = ", page cache included," if scene.shown == "reading" else ""
+    cache = ", including the page cache," if scene.shown == "reading" else ""
     share = percent(rates[scene.shown] / demand)
     title = f"{capital(scene.found.bottleneck)}{cache} delivers {share} of the rate that the accelerators could process"
     if scene.found.bottleneck == "accelerators":
@@ -634,7 +634,7 @@ def _cost(scene: Scene) -> str:
     """Return the cost of waiting, where a price is known, and the number of accelerators that can be supplied."""
     result, bar, many = scene.found, percent(scene.found.bar), scene.found.largest_accelerators
     usd = (
-        f"{dollars(result.idle_usd_per_hour)} of {dollars(result.usd_per_hour)} per hour is spent on waiting"
+        f"{dollars(result.idle_usd_per_hour)} of the {dollars(result.usd_per_hour)} per hour pays for waiting"
         if math.isfinite(result.usd_per_hour)
         else "the cost of waiting is not known, since no cloud lists this accelerator"
     )
@@ -676,10 +676,17 @@ def _stall(scene: Scene) -> str:
 def _first_change(scene: Scene) -> str:
     """The first change, with what it gains and costs."""
     if scene.first is None:
-        return "Change first: nothing; no change here increases the rate by 5 %."
+        return "Change first: nothing; no change here would increase the rate by as much as 5 %."
     change, row = scene.first
-    soon = f", pays back after {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
-    return f"Change first: {change.name} (to {percent(change.utilisation)} utilisation, {_paid(change)}{soon})."
+    soon = f", which pays for itself in {human(3600 * row.pays_after, 's')}" if row.pays_after > 0 else ""
+    return f"Change first: {change.name}; utilisation is then {percent(change.utilisation)}, {_cost_of(change)}{soon}."
+
+
+def _cost_of(change: Change) -> str:
+    """Return the cost of a change, at the end of a sentence."""
+    if math.isnan(change.usd):
+        return "at an unknown price"
+    return "at no cost" if change.usd == 0 else f"for {dollars(change.usd)}{' per month' * (change.per == 'month')}"
 
 
 def _paid(change: Change) -> str:

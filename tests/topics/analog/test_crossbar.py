@@ -181,8 +181,8 @@ def test_a_token_takes_all_layers_and_the_next_of_its_stream_waits() -> None:
     assert found.latency > 100 * found.seconds  # 32 blocks of seven layers and a head, one behind the other
     human = cb.human
     assert found.pace() == (
-        f"{human(found.latency, 's')} per token of one stream; {human(found.seconds, 's')} between "
-        "tokens of many streams in a full pipeline"
+        f"{human(found.latency, 's')} per token for one stream; {human(found.seconds, 's')} between "
+        "tokens when many streams fill the pipeline"
     )
     assert found.pace() in repr(found)
     assert "from image to image in a full pipeline" in repr(cb.planning.map_to_crossbars("alexnet"))
@@ -482,7 +482,7 @@ def test_a_claim_is_answered_with_its_batch_its_chips_and_idle_power(panel: Any)
     idle = watts * mapped.latency / mapped.macs
     powered = int((one / 10 - idle) / mapped.mac_joules)
     assert f"up to batch {batch}; with idle power, up to batch {powered}." in panel.answer
-    assert f"as many cells as {math.ceil(mapped.tiles / 16128)} chips of ISAAC." in panel.answer
+    assert f"as many cells as in {math.ceil(mapped.tiles / 16128)} ISAAC chips." in panel.answer
     assert cb.planning.crossbar_gain(idle_share=0.1) == pytest.approx(one / (mapped.mac_joules + idle))
     panel.update(claim=100, batch=64)
     assert "100 times the efficiency of H100" in panel.answer and "with idle power, at no batch." in panel.answer

@@ -145,7 +145,7 @@ def test_a_reservation_never_costs_more_than_going_without(way):
         share = (rows[column] / rows["usd_per_hour"]).median()
         assert price.median == pytest.approx(now.median * share) and share < 1
         assert price.low <= price.median <= price.high and price.median < now.median and price.high <= now.high
-        assert "of the price on demand" in price.note and set(now.source) <= set(price.source)
+        assert "of the on-demand price" in price.note and set(now.source) <= set(price.source)
     assert priced > 10
     assert is_missing(cost.hourly_usd("k40", way))
 

@@ -283,13 +283,13 @@ def test_a_wish_is_told_with_what_was_assumed(image: StackChoice) -> None:
     assert "model = resnet50" in image.assumed and "runs = 4" in image.assumed
     name = image.ranked["name"].iloc[0]
     assert image.odds[image.best] < 0.8
-    first = f"{name} leads 13 stacks that will do by cost, but not clearly: $"
+    first = f"{name} leads 13 feasible stacks by cost, but not clearly: $"
     assert image.summary().startswith(first)
-    assert " is the best of 13 stacks that will do by time of a run: " in replace(image, by="hours").summary()
+    assert " is the best of 13 feasible stacks by time of a run: " in replace(image, by="hours").summary()
     energy = replace(image, by="kwh").summary()
-    assert " leads 13 stacks that will do by energy, but not clearly: " in energy
+    assert " leads 13 feasible stacks by energy, but not clearly: " in energy
     alone = pick_stack("image", "train", stacks=["cloud-h100"]).summary()
-    assert alone.startswith("Cloud, 8 × H100 is the best of 1 stacks that will do by cost: $")
+    assert alone.startswith("Cloud, 8 × H100 is the only feasible stack: $")
     given = pick_stack("image", "train", model="resnet50", runs=4)
     assert not any(words.startswith(("model", "runs")) for words in given.assumed)
     assert isinstance(image.frame(), pd.DataFrame) and set(image.to_dict()) == set(catalog.table("stacks")["key"])

@@ -151,9 +151,9 @@ def test_a_summary_calls_no_place_the_cheapest_where_another_often_is():
         for places in (None, ["cloud-h100"])
     )
     assert several.odds[several.best] < 0.8
-    assert several.summary().endswith(" places that will do, but not clearly")
+    assert several.summary().endswith(" feasible options, but not clearly")
     assert ", leads " in several.summary()
-    assert alone.summary().endswith(" over 3 years, is the cheapest of 1 places that will do")
+    assert alone.summary().endswith(" over 3 years, is the only feasible option")
 
 
 def test_hours_are_those_of_the_prediction(found):
@@ -237,12 +237,12 @@ def test_beyond_break_even_owning_is_cheaper(found):
     for runs, low, high in ((even.runs[0], 0.05, 0.15), (even.runs[1], 0.45, 0.55)):
         at = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=runs)
         assert low < np.mean(at.usd("on-premises-h100") < at.usd("cloud-h100")) < high
-    with pytest.raises(ValueError, match="no own machine will do"):
+    with pytest.raises(ValueError, match="no own machine is feasible"):
         break_even(cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=300, deadline="1 h"))
 
 
 def test_why_there_is_nothing_to_compare_is_said():
-    with pytest.raises(ValueError, match=r"no own machine will do \(.* no electricity price"):
+    with pytest.raises(ValueError, match=r"no own machine is feasible \(.* no electricity price"):
         break_even(cb.planning.where_to_run("resnet50", region="pl"))
 
 

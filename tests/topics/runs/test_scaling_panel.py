@@ -40,7 +40,7 @@ def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     worth = table.loc[table["efficiency"] >= 0.8, "devices"].max()
     assert (f"up to {worth:,} devices" if worth > 1 else "from the second device on") in panel.answer
     ops = cb.model("alexnet").ops
-    assert f"{64 * ops.total('macs') / ops.parameter_count:,.0f} MAC per parameter" in panel.answer
+    assert f"{64 * ops.total('macs') / ops.parameter_count:,.0f} MAC per step for each parameter" in panel.answer
 
 
 def test_lines_are_those_of_the_call(panel: Any) -> None:

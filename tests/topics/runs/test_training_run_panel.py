@@ -30,7 +30,7 @@ def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     assert f"{figure(row['days_low'])} to {figure(row['days_high'])} days for 100 billion tokens; " in panel.answer
     assert dollar_range(row["usd_low"], row["usd_high"]) in panel.answer
     assert f"MFU {100 * row['mfu']:.0f} %" in panel.answer
-    assert f"{100 * row['goodput']:.1f} % of the time is useful" in panel.answer
+    assert f"goodput is {100 * row['goodput']:.1f} %." in panel.answer
     step = sum(part["value"] for part in panel.shown["parts"])
     assert step == pytest.approx(row["step_seconds"])
 
@@ -70,12 +70,14 @@ def test_pictures_show_the_plan(panel: Any) -> None:
 
 def test_deadline_and_budget_are_answered(panel: Any) -> None:
     panel.update(deadline=1)
-    assert "64 devices miss the deadline of 1 day by " in panel.answer
-    assert re.search(r"; [\d,]+ meet it with .* to spare", panel.answer)
+    assert "64 devices miss the 1-day deadline by " in panel.answer
+    assert re.search(r"; [\d,]+ devices meet it with .* to spare", panel.answer)
     days = panel.frame.set_index("devices")["days"]
     panel.update(deadline=1000, budget=1)
-    assert re.search(r"meet the deadline of 1,000 days with .* to spare.* as 8 do with .* to spare", panel.answer)
-    assert "$1 M pay for" in panel.answer
+    assert re.search(
+        r"meet the 1,000-day deadline with .* to spare.*; 8 devices meet it with .* to spare", panel.answer
+    )
+    assert "$1 M pays for" in panel.answer
     panel.update(deadline=float(days[64]) * 1.01, budget=None)
     assert ", though not certainly" in panel.answer
     panel.update(tokens=100_000, deadline=1)

@@ -24,7 +24,7 @@ def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     low, usd, high = (dollars(row[f"usd_per_million_output{end}"]) for end in ("_low", "", "_high"))
     assert panel.answer.startswith(f"{row['devices']} H100 SXM5 80GB serve")
     assert f"for {usd} per million output tokens. Cost: {dollars(row['usd_per_hour'])} per hour, " in panel.answer
-    assert f", {low} to {high} per million output tokens by the quartiles of prices" in panel.answer
+    assert f", {low} to {high} per million output tokens at the price quartiles" in panel.answer
     low, typical, high = (f"{1e3 * row[f'tpot_p50{end}']:.3g} ms" for end in ("_low80", "", "_high80"))
     assert f"TPOT: p50 is {typical} (80 %: {low} to {high})" in panel.answer
     assert f"p95 {1e3 * row['tpot_p95']:.3g} ms (limit 50 ms)" in panel.answer

@@ -713,7 +713,7 @@ def test_limits_that_cost_several_times_the_devices_say_what_looser_ones_need():
     assert cb.serve("llama3_8b", "h100-sxm", tpot=0.05, **asked).best["costly"] == ""
     tight = cb.serve("llama3_8b", "h100-sxm", tpot=0.006, **asked)
     best = tight.best
-    assert best["costly"].startswith("the limits take ") and best["costly"] in tight.summary()
+    assert best["costly"].startswith("the limits need ") and best["costly"] in tight.summary()
     words = best["costly"].partition("; ")[2].split()
     assert words[:2] == ["tpot", "="] and words[-1] == "devices"
     looser, fewer = float(words[2]), int(words[-2].replace(",", ""))

@@ -72,4 +72,4 @@ def test_the_panel_ranks_alike():
     frame = cb.planning.rank_changes(eval(panel.code.splitlines()[1], {"cb": cb}))
     panel.receive({"do": "open", "what": "table"})
     assert isinstance(frame, pd.DataFrame) and frame["change"].iloc[0] in panel.answer
-    assert "pays back after" in panel.answer
+    assert "pays for itself in" in panel.answer

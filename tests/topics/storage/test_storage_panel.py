@@ -44,7 +44,7 @@ def test_the_answer_is_that_of_the_call(panel: Any) -> None:
     assert f"80 % interval {low}-{high} samples/s" in panel.answer
     assert f"{dollars(found.idle_usd_per_hour)} of " in panel.answer
     assert f"at most {found.largest_accelerators:,.0f} accelerators can be kept 90 % busy" in panel.answer
-    assert f"Change first: {found.changes[0].name} (" in panel.answer
+    assert f"Change first: {found.changes[0].name}; utilisation is then " in panel.answer
 
 
 def test_a_change_that_changes_nothing_is_no_headline() -> None:
