@@ -6,13 +6,17 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product, takewhile
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cookbook import catalog, units
+from cookbook.catalog.tables import raw
 from cookbook.prediction.parsing import tables
+from cookbook.prediction.parsing.columns import GENERATION
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.software import engines
 from cookbook.workloads import zoo
@@ -45,6 +49,8 @@ VERSION_FIELDS = frozenset(("slots", "tiled", "kernel", "attention_share", "scor
 SERVED = ("training_transformer", "generation")
 # Kinds of prediction of which there are tables of measured runs.
 MEASURED = ("training_classic", "training_transformer", "inference", "generation")
+# Scenarios of one sequence, of which rows state the length of one part alone, or none.
+ONE_PART = ("decode", "prefill")
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,14 @@ class Measurement:
         """Return the rate in words: "127.1 tokens/s"."""
         return units.human(self.rate, "s") if self.unit == "s" else f"{self.rate:,.4g} {self.unit}"
 
+    @property
+    def brief(self) -> str:
+        """Return the number, the publisher, the engine and the year in few words: "127 (Argonne, vLLM 2024)"."""
+        publisher = next((word for word in self.publisher.split() if not word.endswith(".")), self.publisher)
+        engine = takewhile(lambda word: not any(map(str.isdecimal, word)) and word[0] != "(", self.software.split())
+        named = (publisher, " ".join((*engine, self.date[:4])).strip())
+        return f"{units.figure(self.rate)} ({', '.join(filter(None, named))})"
+
     def __str__(self) -> str:
         return ", ".join(filter(None, (self.value, self.publisher, f"{self.software} {self.date[:4]}".strip())))
 
@@ -112,7 +126,7 @@ def matching(kind: str, rows: Rows, unit: str, terms: Any) -> tuple[tuple[Measur
         One entry a question, the newest run first; empty where the case was not measured, and of questions that
         have no answer.
     """
-    if kind not in MEASURED:
+    if kind not in MEASURED or (kind == GENERATION and not _lengths_measured(rows)):
         return ((),) * len(rows)
     names = _names(rows)
     answers: list[tuple[Measurement, ...]] = []
@@ -127,6 +141,42 @@ def matching(kind: str, rows: Rows, unit: str, terms: Any) -> tuple[tuple[Measur
         )
         answers.append(tuple(sorted(same, key=attrgetter("date"), reverse=True)))
     return tuple(answers)
+
+
+def _lengths_measured(rows: Rows) -> bool:
+    """Return whether any measured run is of a device and of lengths that are asked, as far as its cells state them.
+
+    This reads the file alone, which takes a fraction of the time of reading its runs.
+    """
+    devices, size = rows.key("accelerator").tolist(), len(rows)
+    prompts, answers = (np.broadcast_to(rows.values[name], (size,)).tolist() for name in ("length", "answer"))
+    runs, full = _stated_lengths(catalog.data_directory()), np.any(rows.values["full"])
+    return bool(full) or any(
+        case in runs
+        for device, prompt, answer in dict.fromkeys(zip(devices, prompts, answers, strict=True))
+        for case in product((device,), (prompt, None), (answer, None))
+    )
+
+
+@lru_cache(maxsize=8)
+def _stated_lengths(directory: Path) -> frozenset[tuple[str, float | None, float | None]]:
+    """Return device, tokens of a prompt and tokens of an answer of each row; None where a cell states no number.
+
+    Rows that state neither are left out where they are no answers, or of as many requests at once as fit.
+    """
+    file = raw(tables.measurements_of(GENERATION), directory)
+    devices, ways = file.column("accelerator"), file.column("scenario")
+    lengths = ([_tokens(cell) for cell in file.column(name)] for name in ("input_len", "output_len"))
+    rows = zip(devices, *lengths, ways, strict=True)
+    return frozenset(
+        (device, prompt, answer) for device, prompt, answer, way in rows if prompt or answer or way in ONE_PART
+    )
+
+
+@lru_cache(maxsize=4096)
+def _tokens(cell: str) -> float | None:
+    """Return a number of tokens; None of 0, which another number stands for, and of words."""
+    return float(cell) if cell.isdecimal() and float(cell) > 0 else None
 
 
 def _measurement(row: Any, seconds: float, rate: Any, unit: str) -> Measurement:

@@ -1,13 +1,17 @@
 """Measured runs beside a prediction: exactly the case that is asked, and no other."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import cookbook as cb
 from cookbook import catalog
+from cookbook.prediction import measurements
+from cookbook.prediction.engine import terms_of
 from cookbook.prediction.measurements import engine_of
+from cookbook.prediction.parsing import tables
 
 INFERENCE, CLASSIC = (catalog.table(name).set_index("id") for name in ("inference", "training_classic"))
 LLAMA = {"input_len": 512, "output_len": 512, "batch": 1, "software": "vllm"}
@@ -104,3 +108,35 @@ def test_an_engine_without_its_year():
     ):
         assert engine_of(level) == name
     assert all(engine_of(a) != engine_of(b) for a, b in itertools.combinations(("vllm", "sglang", "tensorrt"), 2))
+
+
+def test_a_run_in_few_words():
+    run = measurements.Measurement("a", 1.0, 126.5, "tokens/s", "vLLM (mid-2024)", "Argonne Laboratory", "2024", "b")
+    assert run.brief == "126 (Argonne, vLLM 2024)"
+    long = replace(run, rate=1018.2, software="TensorRT-LLM 0.9.0", publisher="A. Author", date="2024-04")
+    assert long.brief == "1,018 (Author, TensorRT-LLM 2024)"
+    assert replace(run, software="", publisher="NVIDIA", date="").brief == "126 (NVIDIA)"
+
+
+@pytest.mark.all
+def test_lengths_that_cells_state_are_those_of_the_runs():
+    """What lets a question be answered from the cells alone where no run has its lengths."""
+    frame = tables.measured_table("inference")
+    scenario = tables.read("inference", tables.without_outcomes(frame))
+    ((at, answered),) = [part for part in tables.split(scenario) if part[1].kind == "generation"]
+    rows = terms_of("generation").resolve(answered)
+    neither = np.ones(len(at), dtype=bool)
+    for column, name in (("input_len", "length"), ("output_len", "answer")):
+        cells = [measurements._tokens(cell) for cell in frame[column].iloc[at]]
+        stated = np.array([np.nan if cell is None else cell for cell in cells])
+        known = np.isfinite(stated) & (rows.why == "")
+        assert known.sum() > 3000
+        np.testing.assert_array_equal(stated[known], np.broadcast_to(rows.values[name], len(at))[known])
+        neither &= np.isnan(stated)
+    left_out = neither & ~frame["scenario"].iloc[at].isin(measurements.ONE_PART).to_numpy()
+    assert left_out.any() and np.broadcast_to(rows.values["full"], len(at))[left_out].all()
+
+
+def test_questions_whose_lengths_nobody_measured_read_no_runs(monkeypatch):
+    monkeypatch.setattr(measurements, "_runs", None)
+    assert cb.generate("llama3_8b", "h100-sxm", input_len=[511, 513], output_len=77).measured == ((), ())
