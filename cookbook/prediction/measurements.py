@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product, takewhile
@@ -21,7 +21,9 @@ from cookbook.prediction.scenario import Rows
 from cookbook.prediction.software import engines
 from cookbook.workloads import zoo
 
-__all__ = ["Measurement", "matching"]
+__all__ = ["Measurement", "matching", "stated"]
+# Measured runs of one case that are printed.
+MAX_SHOWN = 3
 # What a row counts or states of a run, which does not change what is run.
 NOT_IDENTIFYING = frozenset(
     (
@@ -141,6 +143,31 @@ def matching(kind: str, rows: Rows, unit: str, terms: Any) -> tuple[tuple[Measur
         )
         answers.append(tuple(sorted(same, key=attrgetter("date"), reverse=True)))
     return tuple(answers)
+
+
+def stated(runs: Sequence[Measurement], estimate: str, start: Callable[[], Any] | None = None) -> dict[str, str]:
+    """Return what was measured, what is estimated and the command that measures it, by label; those that there are.
+
+    Parameters
+    ----------
+    runs : sequence of Measurement
+        Measured runs of exactly the case, the newest first.
+    estimate : str
+        The estimate with its interval, in words.
+    start : callable, optional
+        Returns the `cookbook.catalog.commands.Launch` of the case, or raises ValueError where no command starts it.
+
+    Examples
+    --------
+    >>> stated((), "12 ms (10 ms to 15 ms)")
+    {'Estimate': '12 ms (10 ms to 15 ms)'}
+    """
+    try:
+        verify = start().verify if start else ""
+    except ValueError:
+        verify = ""
+    facts = {"Measured": "; ".join(map(str, runs[:MAX_SHOWN])), "Estimate": estimate, "Verify": verify}
+    return {name: fact for name, fact in facts.items() if fact}
 
 
 def _lengths_measured(rows: Rows) -> bool:

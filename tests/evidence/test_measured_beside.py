@@ -27,6 +27,22 @@ def test_the_run_of_one_user_is_beside_the_prediction():
     assert run.unit == asked.unit == "tokens/s"
     assert "127.1 tokens/s" in repr(asked) and "127.1 tokens/s" in asked._repr_html_()
     assert asked.to_dict()["measured"][0]["row"] == run.row
+    facts = asked.facts()
+    assert list(facts)[:2] == ["measured", "estimate"] and facts["measured"] == str(run)
+    low, high = (asked.rate * asked.point / seconds for seconds in (asked.high80, asked.low80))
+    assert facts["estimate"] == f"{asked.rate:.0f} tokens/s ({low:.1f} to {high:.0f}, 80 %)"
+
+
+def test_without_a_measured_run_facts_begin_with_the_interval():
+    assert next(iter(cb.generate("llama3_8b", "h100-sxm", input_len=511).facts())) == "80 % interval"
+
+
+def test_what_is_measured_in_seconds_is_beside_an_estimate_in_seconds(monkeypatch):
+    run = measurements.Measurement("a", 9.0, 9.0, "s", "torchtune", "Somebody", "2025", "b")
+    step = cb.train_step("llama3_8b", "h100-sxm", devices=8, zero=3)
+    monkeypatch.setattr(type(step), "measured", property(lambda step: (run,)))
+    facts = step.facts()
+    assert facts["measured"] == str(run) and facts["estimate"].startswith(cb.human(step.point, "s") + " (")
 
 
 def test_a_training_run_states_what_the_publisher_measured():
