@@ -339,7 +339,7 @@ def finetune(
         precision=precision,
         software=software,
     )
-    ways, *tried = _chosen(job)
+    ways, steps, tried = _chosen(job)
     changes = _changes(job, ways)
     price = hour_usd(accelerator, hourly, way or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
@@ -365,7 +365,8 @@ def finetune(
             **{name: value or job["taken"].get(name) for name, value in job["same"].items()},
             "optimiser": job["same"]["optimiser"] or USUAL_OPTIMISER,
         },
-        *tried,
+        steps,
+        tried,
     )
 
 
