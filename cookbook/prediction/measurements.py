@@ -49,10 +49,12 @@ NOT_IDENTIFYING = frozenset(
 VERSION_FIELDS = frozenset(("slots", "tiled", "kernel", "attention_share", "score_bytes", "fused_norm"))
 # Kinds whose engines differ between versions in what they do.
 SERVED = ("training_transformer", "generation")
+# Values of questions whose runs cannot be told from the stated lengths: as many at once as fit, and prompts alone.
+LEFT_OUT = ("full", "prompt_only")
 # Kinds of prediction of which there are tables of measured runs.
 MEASURED = ("training_classic", "training_transformer", "inference", "generation")
-# Scenarios of one sequence, of which rows state the length of one part alone, or none.
-ONE_PART = ("decode", "prefill")
+# Scenarios of one part of a sequence: prompts alone, and tokens after no prompt where a row states none.
+PROMPTS_ALONE, ANSWERS_ALONE = "prefill", "decode"
 
 
 @dataclass(frozen=True)
@@ -177,8 +179,8 @@ def _lengths_measured(rows: Rows) -> bool:
     """
     devices, size = rows.key("accelerator").tolist(), len(rows)
     prompts, answers = (np.broadcast_to(rows.values[name], (size,)).tolist() for name in ("length", "answer"))
-    runs, full = _stated_lengths(catalog.data_directory()), np.any(rows.values["full"])
-    return bool(full) or any(
+    runs, other = _stated_lengths(catalog.data_directory()), any(np.any(rows.values[name]) for name in LEFT_OUT)
+    return other or any(
         case in runs
         for device, prompt, answer in dict.fromkeys(zip(devices, prompts, answers, strict=True))
         for case in product((device,), (prompt, None), (answer, None))
@@ -189,21 +191,22 @@ def _lengths_measured(rows: Rows) -> bool:
 def _stated_lengths(directory: Path) -> frozenset[tuple[str, float | None, float | None]]:
     """Return device, tokens of a prompt and tokens of an answer of each row; None where a cell states no number.
 
-    Rows that state neither are left out where they are no answers, or of as many requests at once as fit.
+    Prompts alone are left out, as are rows that state neither: no answers, or of as many requests at once as fit.
     """
     file = raw(tables.measurements_of(GENERATION), directory)
     devices, ways = file.column("accelerator"), file.column("scenario")
     lengths = ([_tokens(cell) for cell in file.column(name)] for name in ("input_len", "output_len"))
-    rows = zip(devices, *lengths, ways, strict=True)
     return frozenset(
-        (device, prompt, answer) for device, prompt, answer, way in rows if prompt or answer or way in ONE_PART
+        (device, 0.0 if prompt is None and way == ANSWERS_ALONE else prompt, answer or None)
+        for device, prompt, answer, way in zip(devices, *lengths, ways, strict=True)
+        if way == ANSWERS_ALONE or (way != PROMPTS_ALONE and (prompt is not None or answer))
     )
 
 
 @lru_cache(maxsize=4096)
 def _tokens(cell: str) -> float | None:
-    """Return a number of tokens; None of 0, which another number stands for, and of words."""
-    return float(cell) if cell.isdecimal() and float(cell) > 0 else None
+    """Return a number of tokens; None of words."""
+    return float(cell) if cell.isdecimal() else None
 
 
 def _measurement(row: Any, seconds: float, rate: Any, unit: str) -> Measurement:

@@ -141,16 +141,21 @@ def test_lengths_that_cells_state_are_those_of_the_runs():
     scenario = tables.read("inference", tables.without_outcomes(frame))
     ((at, answered),) = [part for part in tables.split(scenario) if part[1].kind == "generation"]
     rows = terms_of("generation").resolve(answered)
-    neither = np.ones(len(at), dtype=bool)
-    for column, name in (("input_len", "length"), ("output_len", "answer")):
-        cells = [measurements._tokens(cell) for cell in frame[column].iloc[at]]
-        stated = np.array([np.nan if cell is None else cell for cell in cells])
-        known = np.isfinite(stated) & (rows.why == "")
+    values = {name: np.broadcast_to(value, len(at)) for name, value in rows.values.items()}
+    way, good = frame["scenario"].iloc[at].to_numpy(), np.broadcast_to(rows.why == "", len(at))
+    prompts, given = (
+        np.array([measurements._tokens(cell) for cell in frame[name].iloc[at]], dtype=float)
+        for name in ("input_len", "output_len")
+    )
+    prompts = np.where(np.isnan(prompts) & (way == measurements.ANSWERS_ALONE), 0.0, prompts)
+    alone = way == measurements.PROMPTS_ALONE
+    assert alone.any() and values["prompt_only"][alone].all()
+    for stated, name in ((prompts, "length"), (np.where(given == 0, np.nan, given), "answer")):
+        known = np.isfinite(stated) & good & ~alone
         assert known.sum() > 3000
-        np.testing.assert_array_equal(stated[known], np.broadcast_to(rows.values[name], len(at))[known])
-        neither &= np.isnan(stated)
-    left_out = neither & ~frame["scenario"].iloc[at].isin(measurements.ONE_PART).to_numpy()
-    assert left_out.any() and np.broadcast_to(rows.values["full"], len(at))[left_out].all()
+        np.testing.assert_array_equal(stated[known], values[name][known])
+    neither = np.isnan(prompts) & ~(given > 0) & ~alone
+    assert neither.any() and values["full"][neither].all()
 
 
 def test_questions_whose_lengths_nobody_measured_read_no_runs(monkeypatch):
