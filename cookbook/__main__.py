@@ -290,10 +290,12 @@ def _measure(options: argparse.Namespace) -> None:
     from cookbook import measure
     from cookbook.catalog.files import check_target
     from cookbook.hardware import machine
+    from cookbook.topics.machine import sharing
 
     check_target(options.out)
     say = partial(print, file=sys.stderr if options.json else sys.stdout)
     system = machine(options.beside) if options.beside else None
+    compared_with = (system or sharing.machine_here(options.device)) if options.compare else None
     report = measure.run(
         options.device,
         quick=options.quick,
@@ -315,6 +317,13 @@ def _measure(options: argparse.Namespace) -> None:
     if options.calibrate:
         say(*measure.calibrate(report).lines(), sep="\n")
     text, file = report.summary(), str(report.write(options.out))
+    if compared_with:
+        say(
+            *sharing.lines(measure.beside(report, compared_with)) or ["no network was measured: nothing to compare"],
+            sep="\n",
+        )
+        for rows in sharing.write_rows(report, compared_with, options.out):
+            say(f"{rows}: rows that a change of the tables of measured runs would add")
     _tell(options, f"{file}: {text}; nothing was sent anywhere", file=file, summary=text)
 
 
@@ -363,6 +372,14 @@ READERS: dict[str, tuple[str, Any, Options]] = {
             ("--out", {"type": Path, "default": Path("measured.json"), "help": SHOWN}),
             ("--rounds", {"type": int, "default": 1, "help": "go so often through all (default: %(default)s)"}),
             ("--beside", {"metavar": "DEVICE", "help": "predict the networks for a device of the catalogue"}),
+            (
+                "--compare",
+                {
+                    "action": "store_true",
+                    "help": "print each network beside its prediction, for the device of --beside or that of this "
+                    "machine, and write the rows that a change of the tables of measured runs would add",
+                },
+            ),
             (
                 "--calibrate",
                 {

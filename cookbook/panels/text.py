@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.prediction.engine import MAX_SHOWN
+from cookbook.prediction.measurements import MAX_SHOWN
 from cookbook.prediction.scenario import fields
 from cookbook.units import dollar_range, dollars, figure, human, large, ratio, shown
 from cookbook.units import share as percent

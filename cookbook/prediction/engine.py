@@ -129,7 +129,8 @@ class Estimate(Result):
         remark = f"; interval: {one.remark}" if one.remark else ""
         lacks = f"DOES NOT FIT in device memory, {one._lacking}; if it did: " if one.fits == "no" else ""
         time = f"{lacks}{units.human(one.point, 's')} per {self._units[0]}"
-        measured = f"; measured: {'; '.join(map(str, one.measured[:MAX_SHOWN]))}" if one.measured else ""
+        runs = one._first_facts.get("measured", "")
+        measured = f"; measured: {runs}" if runs else ""
         return f"{time}, 80 % within {low} to {high} ({one.tier}{corrected}{remark}){measured}"
 
     def tables(self) -> dict[str, pd.DataFrame]:
@@ -137,19 +138,23 @@ class Estimate(Result):
         return {}
 
     def facts(self) -> dict[str, str]:
-        """Return interval, bottleneck, evidence and assumptions of a single estimate, or why there is none."""
+        """Return measured runs and the estimate in their unit, or its interval; bottleneck, evidence, assumptions.
+
+        Of a single estimate; or why there is none.
+        """
         if len(self) != 1:
             return {"table": ".frame() shows them all"}
         one = self.one() if np.ndim(self.point) else self
         if one.why:
             return {"why": one.why}
-        facts = {
-            "80 % interval": f"{units.human(one.low80, 's')} to {units.human(one.high80, 's')}",
+        facts = one._first_facts or {
+            "80 % interval": f"{units.human(one.low80, 's')} to {units.human(one.high80, 's')}"
+        }
+        facts |= {
             "bottleneck": one.bottleneck.replace("_", " "),
             "evidence": one.tier,
             "throughput": f"{one.tokens_per_s:,.4g} tokens/s" if np.isfinite(one.tokens_per_s) else "",
             "fits": f"{one.fits} ({units.human(one.memory_bytes, 'iB')} per device)" if one.fits else "",
-            "measured": "; ".join(map(str, one.measured[:MAX_SHOWN])),
             "assumed": one.assumed,
         }
         return {name: fact for name, fact in facts.items() if fact}
@@ -162,6 +167,22 @@ class Estimate(Result):
         if one.fits == "no":
             head = f"Does not fit in device memory, {one._lacking}; if it did: {head}"
         return "No estimate" if one.why else head
+
+    @property
+    def _first_facts(self) -> dict[str, str]:
+        """Return measured runs of a single scenario, and the estimate in their unit; nothing where there are none."""
+        from cookbook.prediction.measurements import stated
+
+        runs = self.measured
+        if not runs:
+            return {}
+        ends = [self.point, self.low80, self.high80]
+        if self.unit != "s":  # a rate falls where the time rises
+            ends = [self.rate * self.point / seconds for seconds in (self.point, self.high80, self.low80)]
+        point, low, high = (units.human(end, "s") if self.unit == "s" else units.figure(end) for end in ends)
+        named = "" if self.unit == "s" else f" {self.unit}"
+        facts = stated(runs, f"{point}{named} ({low} to {high}, 80 %)")
+        return {name.lower(): fact for name, fact in facts.items()}
 
     @property
     def _lacking(self) -> str:
@@ -320,8 +341,6 @@ FITTED_AS = {"input_pipeline": "storage"}
 NOT_FINITE = Refusal("the formulas give no finite time for this row: check its sizes", "no-finite-time")
 # Kinds whose rows are laid out on several devices.
 CONFIGURED = ("training_transformer",)
-# Measured runs of one case that are printed.
-MAX_SHOWN = 3
 # Rows at a time: their arrays stay in the processor's cache. Two blocks run side by side.
 BLOCK_ROWS, WORKERS = 16384, 2
 

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product, takewhile
 from operator import attrgetter
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from cookbook import catalog, units
+from cookbook.catalog.tables import raw
 from cookbook.prediction.parsing import tables
+from cookbook.prediction.parsing.columns import GENERATION
 from cookbook.prediction.scenario import Rows
 from cookbook.prediction.software import engines
 from cookbook.workloads import zoo
 
-__all__ = ["Measurement", "matching"]
+__all__ = ["Measurement", "matching", "stated"]
+# Measured runs of one case that are printed.
+MAX_SHOWN = 3
 # What a row counts or states of a run, which does not change what is run.
 NOT_IDENTIFYING = frozenset(
     (
@@ -43,8 +49,12 @@ NOT_IDENTIFYING = frozenset(
 VERSION_FIELDS = frozenset(("slots", "tiled", "kernel", "attention_share", "score_bytes", "fused_norm"))
 # Kinds whose engines differ between versions in what they do.
 SERVED = ("training_transformer", "generation")
+# Values of questions whose runs cannot be told from the stated lengths: as many at once as fit, and prompts alone.
+LEFT_OUT = ("full", "prompt_only")
 # Kinds of prediction of which there are tables of measured runs.
 MEASURED = ("training_classic", "training_transformer", "inference", "generation")
+# Scenarios of one part of a sequence: prompts alone, and tokens after no prompt where a row states none.
+PROMPTS_ALONE, ANSWERS_ALONE = "prefill", "decode"
 
 
 @dataclass(frozen=True)
@@ -85,6 +95,14 @@ class Measurement:
         """Return the rate in words: "127.1 tokens/s"."""
         return units.human(self.rate, "s") if self.unit == "s" else f"{self.rate:,.4g} {self.unit}"
 
+    @property
+    def brief(self) -> str:
+        """Return the number, the publisher, the engine and the year in few words: "127 (Argonne, vLLM 2024)"."""
+        publisher = next((word for word in self.publisher.split() if not word.endswith(".")), self.publisher)
+        engine = takewhile(lambda word: not any(map(str.isdecimal, word)) and word[0] != "(", self.software.split())
+        named = (publisher, " ".join((*engine, self.date[:4])).strip())
+        return f"{units.figure(self.rate)} ({', '.join(filter(None, named))})"
+
     def __str__(self) -> str:
         return ", ".join(filter(None, (self.value, self.publisher, f"{self.software} {self.date[:4]}".strip())))
 
@@ -112,7 +130,7 @@ def matching(kind: str, rows: Rows, unit: str, terms: Any) -> tuple[tuple[Measur
         One entry a question, the newest run first; empty where the case was not measured, and of questions that
         have no answer.
     """
-    if kind not in MEASURED:
+    if kind not in MEASURED or (kind == GENERATION and not _lengths_measured(rows)):
         return ((),) * len(rows)
     names = _names(rows)
     answers: list[tuple[Measurement, ...]] = []
@@ -127,6 +145,68 @@ def matching(kind: str, rows: Rows, unit: str, terms: Any) -> tuple[tuple[Measur
         )
         answers.append(tuple(sorted(same, key=attrgetter("date"), reverse=True)))
     return tuple(answers)
+
+
+def stated(runs: Sequence[Measurement], estimate: str, start: Callable[[], Any] | None = None) -> dict[str, str]:
+    """Return what was measured, what is estimated and the command that measures it, by label; those that there are.
+
+    Parameters
+    ----------
+    runs : sequence of Measurement
+        Measured runs of exactly the case, the newest first.
+    estimate : str
+        The estimate with its interval, in words.
+    start : callable, optional
+        Returns the `cookbook.catalog.commands.Launch` of the case, or raises ValueError where no command starts it.
+
+    Examples
+    --------
+    >>> stated((), "12 ms (10 ms to 15 ms)")
+    {'Estimate': '12 ms (10 ms to 15 ms)'}
+    """
+    try:
+        verify = start().verify if start else ""
+    except ValueError:
+        verify = ""
+    facts = {"Measured": "; ".join(map(str, runs[:MAX_SHOWN])), "Estimate": estimate, "Verify": verify}
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _lengths_measured(rows: Rows) -> bool:
+    """Return whether any measured run is of a device and of lengths that are asked, as far as its cells state them.
+
+    This reads the file alone, which takes a fraction of the time of reading its runs.
+    """
+    devices, size = rows.key("accelerator").tolist(), len(rows)
+    prompts, answers = (np.broadcast_to(rows.values[name], (size,)).tolist() for name in ("length", "answer"))
+    runs, other = _stated_lengths(catalog.data_directory()), any(np.any(rows.values[name]) for name in LEFT_OUT)
+    return other or any(
+        case in runs
+        for device, prompt, answer in dict.fromkeys(zip(devices, prompts, answers, strict=True))
+        for case in product((device,), (prompt, None), (answer, None))
+    )
+
+
+@lru_cache(maxsize=8)
+def _stated_lengths(directory: Path) -> frozenset[tuple[str, float | None, float | None]]:
+    """Return device, tokens of a prompt and tokens of an answer of each row; None where a cell states no number.
+
+    Prompts alone are left out, as are rows that state neither: no answers, or of as many requests at once as fit.
+    """
+    file = raw(tables.measurements_of(GENERATION), directory)
+    devices, ways = file.column("accelerator"), file.column("scenario")
+    lengths = ([_tokens(cell) for cell in file.column(name)] for name in ("input_len", "output_len"))
+    return frozenset(
+        (device, 0.0 if prompt is None and way == ANSWERS_ALONE else prompt, answer or None)
+        for device, prompt, answer, way in zip(devices, *lengths, ways, strict=True)
+        if way == ANSWERS_ALONE or (way != PROMPTS_ALONE and (prompt is not None or answer))
+    )
+
+
+@lru_cache(maxsize=4096)
+def _tokens(cell: str) -> float | None:
+    """Return a number of tokens; None of words."""
+    return float(cell) if cell.isdecimal() else None
 
 
 def _measurement(row: Any, seconds: float, rate: Any, unit: str) -> Measurement:

@@ -132,7 +132,9 @@ def what_runs(
         Its `table` has one row per model and precision, the largest model first: name, title, parameters, precision (of
         weights), memory_bytes, capacity_bytes, fits ("yes", "no", or "not known"); tokens_per_s of whole answers, the
         time of the prompt included, with tokens_per_s_low and tokens_per_s_high (80 %), NaN where it does not fit; tier
-        of the evidence, and why, where there is no speed.
+        of the evidence, and why, where there is no speed; measured_tokens_per_s of the newest measured run of exactly
+        this case, NaN where there is none, and measured, the same in words with publisher, engine and year. Where a
+        printed row has such a run, `printed` has it in the place of the evidence.
 
     Raises
     ------
@@ -232,6 +234,7 @@ def _speeds(pairs: Sequence[tuple[Workload, str]], found: Estimate, memory: Any,
     """Return one row per network and format: memory, whether it fits, and tokens per second where it does."""
     fits = np.where(found.reason == TOO_LARGE, "no", np.where(found.fits == "", "not known", found.fits))
     tokens = np.where(fits == "yes", found.tokens, np.nan)
+    runs = found.measured if pairs else ()
     return pd.DataFrame(
         {
             "name": [network.name for network, _ in pairs],
@@ -246,6 +249,8 @@ def _speeds(pairs: Sequence[tuple[Workload, str]], found: Estimate, memory: Any,
             "tokens_per_s_high": tokens / found.low80,
             "tier": found.tier,
             "why": found.why,
+            "measured_tokens_per_s": [own[0].rate if own else math.nan for own in runs],
+            "measured": [own[0].brief if own else "" for own in runs],
         }
     )
 
@@ -284,11 +289,17 @@ def _printed_speeds(table: pd.DataFrame) -> pd.DataFrame:
                 "Model": row["title"],
                 "Weights": row["precision"],
                 "Memory": units.human(row["memory_bytes"], "iB"),
-                **({"Why": row["why"]} if able.empty else {"Tokens/s (80 %)": _range(row), "Evidence": row["tier"]}),
+                **({"Why": row["why"]} if able.empty else _printed_speed(row, bool(able["measured"].any()))),
             }
             for row in (table if able.empty else able).to_dict("records")
         ]
     )
+
+
+def _printed_speed(row: Mapping[str, Any], measured: bool) -> dict[str, str]:
+    """Return measured and estimated tokens per second as printed; the evidence instead where no row is measured."""
+    estimated = {"Tokens/s (80 %)": _range(row)}
+    return {"Measured": row["measured"], **estimated} if measured else {**estimated, "Evidence": row["tier"]}
 
 
 @checked(model=MODEL, accelerators=ACCELERATORS, **REQUESTS, seq=Field.count(high=MAX_DEVICES))

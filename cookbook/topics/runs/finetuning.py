@@ -21,6 +21,7 @@ from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.engine import Estimate, estimate
 from cookbook.prediction.kinds import configurations as checks
 from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
+from cookbook.prediction.measurements import Measurement, stated
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR, Price
 from cookbook.topics.runs.search import (
@@ -85,6 +86,8 @@ class FineTuning(Result):
         What was not given, and what was taken.
     settings : mapping
         What all rows have in common, by the names of the table ``engine_flags``.
+    steps : Estimate
+        Steps of all ways that were tried, of which those of the rows of the table are at `tried`.
     """
 
     _class_in_repr = False
@@ -96,6 +99,8 @@ class FineTuning(Result):
     price: Price
     assumed: tuple[str, ...]
     settings: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    steps: Estimate | None = field(repr=False, default=None)
+    tried: tuple[int, ...] = field(repr=False, default=())
 
     @property
     def table(self) -> pd.DataFrame:
@@ -147,8 +152,7 @@ class FineTuning(Result):
         >>> tuned.launch().command.split(" ")[:3]
         ['tune', 'run', 'lora_finetune_single_device']
         """
-        able = np.flatnonzero(self._table["fits"].isin(("yes", "likely"))).tolist()
-        own, shared = self._table.iloc[one_of("row", row, able, "does not fit the memory")], self.settings
+        own, shared = self._table.iloc[one_of("row", row, self._able, "does not fit the memory")], self.settings
         devices, adapted = int(own["devices"]), own["method"] != "full"
         settings = {
             **shared,
@@ -163,10 +167,25 @@ class FineTuning(Result):
         }
         return launch("finetune", engine, settings, {**CHECK, "log_memory": "yes"})
 
+    @property
+    def _able(self) -> list[int]:
+        """Return the rows that fit, or likely do."""
+        able: list[int] = np.flatnonzero(self._table["fits"].isin(("yes", "likely"))).tolist()
+        return able
+
+    @property
+    def measured(self) -> tuple[Measurement, ...]:
+        """Measured runs of exactly the first way that fits, or likely does, with any version of its software."""
+        return self.steps.one(self.tried[self._able[0]]).measured if self.steps and self._able else ()
+
     def facts(self) -> dict[str, str]:
-        """Return why a method does not fit, and the assumptions, by label."""
-        whys = "; ".join(why for why in self._table["why"] if why)
-        return {**({"Does not fit": whys} if whys else {}), **super().facts()}
+        """Return measured runs, the estimate and the command that measures it of the first way that fits; why others
+        do not; assumptions."""
+        whys, first = "; ".join(why for why in self._table["why"] if why), dict[str, str]()
+        for row in self._table.iloc[self._able[:1]].to_dict("records"):
+            point, low, high = (units.human(row[f"step_{end}"], "s") for end in ("seconds", "low", "high"))
+            first = stated(self.measured, f"{point} per step ({low} to {high}, 80 %)", self.launch)
+        return {**first, **({"Does not fit": whys} if whys else {}), **super().facts()}
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """Return the methods as printed, by title."""
@@ -320,7 +339,7 @@ def finetune(
         precision=precision,
         software=software,
     )
-    ways = _chosen(job)
+    ways, steps, tried = _chosen(job)
     changes = _changes(job, ways)
     price = hour_usd(accelerator, hourly, way or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
@@ -346,6 +365,8 @@ def finetune(
             **{name: value or job["taken"].get(name) for name, value in job["same"].items()},
             "optimiser": job["same"]["optimiser"] or USUAL_OPTIMISER,
         },
+        steps,
+        tried,
     )
 
 
@@ -401,8 +422,8 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
     return job
 
 
-def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return rows of method, devices, zero, recompute, and what else differs, with their memory and step."""
+def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, Estimate]:
+    """Return rows of method, devices, zero, recompute, and what else differs, with memory and step; and the steps."""
     table = pd.DataFrame([{"seq": job["seq"], "micro_batch": job["micro_batch"], **row} for row in rows])
     once = table["devices"] * table["micro_batch"]
     batch = job["global_batch"]
@@ -419,7 +440,7 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> pd.DataF
         remaining = Assumptions({name: value for name, value in assumed.taken.items() if name != "per_node"})
         job["told"].update(dict.fromkeys(remaining.told()))
         job["taken"].update(assumed.taken)
-    return _with_memory(job, table, answer)
+    return _with_memory(job, table, answer), answer
 
 
 def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, answer: Estimate) -> pd.DataFrame:
@@ -446,8 +467,11 @@ def _with_memory(job: Mapping[str, Any], table: pd.DataFrame, answer: Estimate) 
     )
 
 
-def _chosen(job: dict[str, Any]) -> pd.DataFrame:
-    """Return the fastest way per method and number of devices that fits for sure, else likely; else the smallest."""
+def _chosen(job: dict[str, Any]) -> tuple[pd.DataFrame, Estimate, tuple[int, ...]]:
+    """Return the fastest way per method and number of devices that fits for sure, else likely; else the smallest.
+
+    With the steps of all ways that were tried, and the positions of these.
+    """
     ways = [
         {"method": method, "devices": count, "zero": stage, "recompute": again}
         for method in job["methods"]
@@ -455,11 +479,11 @@ def _chosen(job: dict[str, Any]) -> pd.DataFrame:
         for again in job["recompute"]
         for stage in (job["zero"] if count > 1 else (0,))
     ]
-    table = _rows(job, ways)
+    table, steps = _rows(job, ways)
     fits, sure = table["memory_bytes"] <= table["capacity_bytes"], table["fits"] == "yes"
     order = np.lexsort((np.where(fits, table["step_seconds"], table["memory_bytes"]), ~sure, ~fits))
     best = table.iloc[order].drop_duplicates(["method", "devices"]).sort_index()
-    return best.reset_index(drop=True)
+    return best.reset_index(drop=True), steps, tuple(best.index.tolist())
 
 
 def _largest(job: dict[str, Any], ways: pd.DataFrame) -> dict[str, list[int]]:
@@ -470,7 +494,7 @@ def _largest(job: dict[str, Any], ways: pd.DataFrame) -> dict[str, list[int]]:
         for name, tried in (("seq", LENGTHS), ("micro_batch", MICRO_BATCHES)):
             at += [(row, name)] * len(tried)
             rows += [{**way, "recompute": again, name: value} for value in tried]
-    table = _rows({**job, "global_batch": None, "told": {}}, rows)
+    table, _ = _rows({**job, "global_batch": None, "told": {}}, rows)
     fits = (table["memory_bytes"] <= table["capacity_bytes"]).to_numpy()
     largest = {name: [0] * len(ways) for name in ("seq", "micro_batch")}
     for (row, name), good, value in zip(at, fits, table.to_dict("records"), strict=True):
@@ -499,7 +523,7 @@ def _changes(job: dict[str, Any], ways: pd.DataFrame) -> pd.DataFrame:
     same = {name: value for name, value in job["same"].items() if name != "optimiser"}
     names = ("row", "change")
     changed = [{name: value for name, value in row.items() if name not in names} for row in rows]
-    table = _rows({**job, "same": same, "told": {}}, changed)
+    table, _ = _rows({**job, "same": same, "told": {}}, changed)
     before = ways.iloc[[row["row"] for row in rows]].reset_index(drop=True)
     table = table.assign(
         change=[row["change"] for row in rows],

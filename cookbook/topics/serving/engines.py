@@ -27,8 +27,9 @@ from cookbook.prediction.constants import (
     MANY_ASSUMED,
     factors,
 )
-from cookbook.prediction.engine import Prepared, prepare, requested_rows
+from cookbook.prediction.engine import Prepared, estimate, prepare, requested_rows
 from cookbook.prediction.kinds import generation, serving_memory
+from cookbook.prediction.measurements import Measurement, engine_of
 from cookbook.prediction.request_sets import ANSWER, PROMPT
 from cookbook.prediction.scenario import Scenario
 from cookbook.topics.serving.simulation import CHUNKED, MAX_REQUESTS, StepCosts
@@ -47,9 +48,11 @@ __all__ = [
     "costs_of",
     "engine_costs",
     "engine_formats",
+    "engine_name",
     "interval_factors",
     "lengths",
     "load_of",
+    "measured_runs",
     "tier",
 ]
 # Shards that are tried, and tokens that fit where the memory is not known.
@@ -350,6 +353,29 @@ def _prepared(network: Workload, machine: Any, options: EngineOptions) -> Prepar
 def tier(network: Workload, machine: Any, options: EngineOptions) -> str:
     """Return how well measurements cover an engine, as `Estimate.tier`."""
     return str(_prepared(network, machine, options).tier[0])
+
+
+def engine_name(network: Workload, machine: Any, options: EngineOptions) -> str:
+    """Return the software of an engine without its version.
+
+    >>> engine_name(network_of("llama3_8b"), hardware.machine("h100-sxm"), EngineOptions(1, 1, *[None] * 8))
+    'vllm'
+    """
+    return engine_of(str(_prepared(network, machine, options).rows.key("engine")[0]))
+
+
+def measured_runs(network: Workload, machine: Any, options: EngineOptions, load: Load) -> tuple[Measurement, ...]:
+    """Return measured runs of one engine that always serves a number of requests of these mean lengths.
+
+    None where requests arrive at a rate, or clients pause: those loads have no exact counterpart.
+    """
+    counts = {"input_len": load.prompt, "output_len": load.answer, "batch": load.clients}
+    if not load.closed or load.think or not all(count.is_integer() for count in map(float, counts.values())):
+        return ()
+    runs: tuple[Measurement, ...] = (
+        estimate(answers(network, machine, **counts, scenario="server", **vars(options))).one().measured
+    )
+    return runs
 
 
 def assumed_options(network: Workload, machine: Any, options: EngineOptions) -> list[str]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from cookbook.catalog import constant
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.formulas.serving import held_tokens, service_latencies
 from cookbook.prediction.kinds.serving_memory import REQUEST_TOO_LONG
+from cookbook.prediction.measurements import Measurement
 from cookbook.topics.costs.cost import HOUR, Price, machine_power, power_watts
 from cookbook.topics.serving.engines import (
     Batching,
@@ -23,8 +25,10 @@ from cookbook.topics.serving.engines import (
     arrivals,
     costs_of,
     engine_formats,
+    engine_name,
     interval_factors,
     lengths,
+    measured_runs,
     tier,
 )
 from cookbook.topics.serving.simulation import CHUNKED, FIRST, PERCENTILES, SPLIT, simulate
@@ -571,6 +575,12 @@ class Replicas:
             "memory bandwidth (states)": states * steps,
         }
         return max(seconds, key=lambda name: seconds[name])
+
+    def engine(self, engines: int) -> tuple[str, Callable[[], tuple[Measurement, ...]]]:
+        """Return the software of an engine, and a function that returns measured runs of it where it is alone."""
+        which = (self.network, self.machine, self.options)
+        alone = engines == 1 and self.policy != SPLIT
+        return engine_name(*which), partial(measured_runs, *which, self.load) if alone else tuple
 
     def settings(self, engines: int, context: int | None) -> dict[str, Any]:
         """Return what engines are started with, by the names of the table ``engine_flags``; None if not chosen.

@@ -7,22 +7,23 @@ Iterations of an engine take what `cookbook.generate` estimates; how requests sh
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware, units
-from cookbook.catalog.commands import Launch, launch, one_of
+from cookbook.catalog.commands import Launch, engines_for, launch, one_of
 from cookbook.catalog.fields import MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, WAY, Price, hour_usd
 from cookbook.catalog.refusals import Refused, refusal_of, refused
 from cookbook.prediction.api import network_of
 from cookbook.prediction.kinds.serving_memory import TOO_LONG
 from cookbook.prediction.kinds.transformer import answers_tokens
+from cookbook.prediction.measurements import Measurement, stated
 from cookbook.result import Result, plain
 from cookbook.topics.serving.engines import (
     BURSTINESS,
@@ -82,6 +83,8 @@ class Service(Result):
         Values that were assumed where none were given.
     settings : tuple of dict
         What each stack is started with, by the names of the table ``engine_flags``; empty where there is no stack.
+    engines : tuple
+        Software of each stack without its version, and a function that returns `measured` of it.
     """
 
     title: str
@@ -92,6 +95,7 @@ class Service(Result):
     model: str
     assumed: tuple[str, ...]
     settings: tuple[dict[str, Any], ...] = field(repr=False, default=())
+    engines: tuple[tuple[str, Callable[[], tuple[Measurement, ...]]], ...] = field(repr=False, default=())
 
     @property
     def table(self) -> pd.DataFrame:
@@ -139,14 +143,28 @@ class Service(Result):
         >>> chat.launch("vllm").command.split(" --")[:3]
         ['vllm serve meta-llama/Meta-Llama-3-8B', 'dtype float16', 'kv-cache-dtype auto']
         """
-        able = [number for number, settings in enumerate(self.settings) if settings]
-        number = one_of(
-            "row",
-            row,
-            sorted(able, key=lambda number: self.rows[number] != self.best),
-            "has no stack to start",
-        )
+        number = one_of("row", row, self._able, "has no stack to start")
         return launch("serve", engine, self.settings[number], load_settings(self.load, self.limits, self.rows[number]))
+
+    @property
+    def _able(self) -> list[int]:
+        """Return the rows that have a stack, that of `best` first."""
+        able = [number for number, settings in enumerate(self.settings) if settings]
+        return sorted(able, key=lambda number: self.rows[number] != self.best)
+
+    @property
+    def measured(self) -> tuple[Measurement, ...]:
+        """Measured runs of the stack that `launch` starts: as many requests at once, of the same mean lengths."""
+        return next((self.engines[number][1]() for number in self._able), ())
+
+    def facts(self) -> dict[str, str]:
+        """Return measured runs, the estimate and the command that measures it of what `launch` starts; assumptions."""
+        first = {}
+        for number in self._able[:1]:
+            engine, row = self.engines[number][0], self.rows[number]
+            start = partial(self.launch, engine) if engine in engines_for("serve") else None
+            first = stated(self.measured, _estimated(row, self.load.closed), start)
+        return {**first, **super().facts()}
 
     def summary(self) -> str:
         """Return the cheapest stack that keeps the limits, with its price, latencies and limit, in one sentence."""
@@ -206,6 +224,20 @@ class Service(Result):
             source=prices["source"],
         )
         return comparison.reset_index(drop=True)
+
+
+def _estimated(row: Mapping[str, Any], closed: bool) -> str:
+    """Return throughput of requests at once, or latencies of requests that arrive, with their intervals."""
+
+    def ends(name: str, write: Callable[[float], str], unit: str = "") -> str:
+        point, low, high = (write(row[f"{name}{end}"]) for end in ("", "_low80", "_high80"))
+        return f"{point}{unit} ({low} to {high}, 80 %)"
+
+    if closed:
+        return ends("output_tokens_per_second", "{:,.0f}".format, " tokens/s")
+    return ", ".join(
+        f"{name.upper()} p50 {ends(f'{name}_p50', partial(units.human, unit='s'))}" for name in ("ttft", "tpot")
+    )
 
 
 def row_words(row: Mapping[str, Any]) -> dict[str, str]:
@@ -415,10 +447,10 @@ def serve(
         for machine in machines
         for count in counts
     ]
-    rows, settings = tuple(row for row, _, _ in answers), tuple(settings for _, _, settings in answers)
-    assumed += [sentence for _, sentences, _ in answers for sentence in sentences]
+    rows, notes, settings, engines = zip(*answers, strict=True)
+    assumed += [sentence for sentences in notes for sentence in sentences]
     title = f"{network.title}, {_load_words(load)}"
-    return Service(title, rows, load, limits, prices, network.name, tuple(dict.fromkeys(assumed)), settings)
+    return Service(title, rows, load, limits, prices, network.name, tuple(dict.fromkeys(assumed)), settings, engines)
 
 
 def _load_words(load: Load) -> str:
@@ -459,8 +491,8 @@ class _Stack:
 
 def _row(
     question: _Question, machine: hardware.Machine, count: int | None, price: Price, alone: bool
-) -> tuple[dict[str, Any], list[str], dict[str, Any]]:
-    """Return the row of one accelerator and number of devices, None for the fewest, its assumptions and settings.
+) -> tuple[dict[str, Any], list[str], dict[str, Any], tuple[str, Callable[[], tuple[Measurement, ...]]]]:
+    """Return the row of one accelerator and number of devices, None for the fewest, its assumptions, settings, engine.
 
     Raises
     ------
@@ -488,13 +520,13 @@ def _row(
             row["costly"] = stack.replicas.costly(stack.engines)
             row |= stack.replicas.fewest_at_ends()
         settings = stack.replicas.settings(stack.engines, question.context)
-        return row, assumed + _assumed(question, stack.replicas), settings
+        return row, assumed + _assumed(question, stack.replicas), settings, stack.replicas.engine(stack.engines)
     # A stack that is too slow for the load is a better reason than one that does not fit the weights.
     overloads = [reason for reason in reasons if isinstance(reason, Overload)]
     reason = (overloads or reasons)[-1 if count is None else 0]
     if alone:
         raise reason
-    return row | {"why": refusal_of(reason)}, assumed, {}
+    return row | {"why": refusal_of(reason)}, assumed, {}, ("", tuple)
 
 
 def _stacks(

@@ -8,6 +8,7 @@ import pytest
 
 import cookbook as cb
 from cookbook.catalog import Refused, UnknownName
+from cookbook.publish.commands import as_text
 from cookbook.topics.machine import environment
 from cookbook.topics.models import needs
 from cookbook.topics.models.needs import need, what_runs
@@ -36,6 +37,25 @@ def test_what_does_not_fit_has_memory_and_no_speed(running):
     row = row_of(running, "llama3_70b", "bf16")
     assert row["fits"] == "no" and math.isnan(row["tokens_per_s"]) and "weights of" in row["why"]
     assert row["memory_bytes"] > row["capacity_bytes"] and row["memory_bytes"] > 2 * row["parameters"]
+
+
+def test_a_measured_run_of_exactly_the_case_is_beside_the_estimate(running):
+    lengths = {"input_len": 128, "output_len": 128}
+    found = what_runs("h100-sxm", models=["llama3_8b", "qwen3_14b"], **lengths)
+    row, (run,) = row_of(found, "llama3_8b", "bf16"), cb.generate("llama3_8b", "h100-sxm", **lengths).measured
+    assert row["measured_tokens_per_s"] == run.rate and row["measured"] == run.brief
+    assert run.brief == f"{run.rate:.0f} (Argonne, vLLM 2024)"
+    other = row_of(found, "qwen3_14b", "bf16")
+    assert other["measured"] == "" and math.isnan(other["measured_tokens_per_s"])
+    printed = found.tables()["Models"]
+    assert list(printed) == ["Model", "Weights", "Memory", "Measured", "Tokens/s (80 %)"]
+    assert printed["Measured"].tolist() == ["", run.brief]
+    assert not running.table["measured"].any() and "Measured" not in running.tables()["Models"]
+
+
+def test_measured_runs_leave_lines_of_a_hundred_columns():
+    lines = as_text(what_runs("h100-sxm", input_len=128, output_len=128)).splitlines()
+    assert max(map(len, lines)) <= 100 and any("(Argonne, vLLM 2024)" in line for line in lines)
 
 
 def test_a_format_that_takes_no_less_is_left_out(running):

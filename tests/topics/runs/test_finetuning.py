@@ -9,6 +9,7 @@ from cookbook import catalog
 from cookbook.calibration import fit
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.transformer import KIND, resolve
+from cookbook.prediction.measurements import Measurement
 from cookbook.prediction.parsing import tables
 from cookbook.prediction.scenario import scenario
 
@@ -280,3 +281,23 @@ def test_the_card_shows_each_way_and_what_was_taken(tuned):
     html = tuned._repr_html_()
     assert html.count("<tr>") == 1 + len(tuned.table) and "software = torchtune" in html
     assert tuned.to_dict()["ways"][0]["method"] == "full"
+
+
+def test_the_card_says_the_estimate_and_how_to_verify_it():
+    tuned = cb.finetune("llama3_8b", "rtx-4090", method=["full", "qlora"])
+    facts, row = tuned.facts(), tuned.table.iloc[1]
+    assert list(facts) == ["Estimate", "Verify", "Does not fit", "Assumed"] and tuned.measured == ()
+    assert facts["Estimate"].startswith(f"{cb.human(row['step_seconds'], 's')} per step (")
+    assert facts["Verify"] == tuned.launch().verify
+    assert list(cb.finetune("llama3_8b", "rtx-4090", method="full").facts()) == ["Does not fit", "Assumed"]
+
+
+def test_a_measured_run_is_of_the_row_that_fits(monkeypatch):
+    tuned = cb.finetune("llama3_8b", "rtx-4090", method=["full", "qlora"])
+    step = tuned.steps.one(tuned.tried[1])
+    assert (
+        step.point == tuned.table["step_seconds"].iloc[1] and step.memory_bytes == tuned.table["memory_bytes"].iloc[1]
+    )
+    run = Measurement("a", 9.0, 9.0, "s", "torchtune", "Somebody", "2025", "b")
+    monkeypatch.setattr(type(tuned.steps), "measured", property(lambda step: (run,)))
+    assert tuned.facts()["Measured"] == "9 s, Somebody, torchtune 2025" and next(iter(tuned.facts())) == "Measured"

@@ -119,3 +119,36 @@ def test_the_best_row_is_launched_and_a_row_without_a_stack_is_refused():
 def test_a_changed_network_is_a_placeholder():
     shallow = cb.serve(cb.model("llama2_7b", depth=16), "h100-sxm", rate=1, devices=1)
     assert "vllm serve MODEL " in shallow.launch().command
+
+
+def test_the_card_says_what_was_measured_then_the_estimate_then_how_to_verify():
+    own = {"concurrency": 4, "input_len": 512, "output_len": 256, "devices": 1}
+    stack = cb.serve("qwen3_4b", "rtx-3090", **own)
+    facts, (run,) = stack.facts(), stack.measured
+    assert list(facts) == ["Measured", "Estimate", "Verify", "Assumed"]
+    row = catalog.table("inference").set_index("id").loc[run.row]
+    assert (row["batch"], row["input_len"], row["output_len"], row["scenario"]) == (4, "512", 256, "server")
+    assert run.rate == pytest.approx(row["value"]) and facts["Measured"] == str(run)
+    assert facts["Estimate"].startswith(f"{stack.best['output_tokens_per_second']:,.0f} tokens/s (")
+    assert facts["Verify"] == stack.launch("vllm").verify
+    assert not cb.serve("qwen3_4b", "rtx-3090", **own | {"concurrency": 5}).measured
+
+
+def test_other_loads_have_no_measured_run(chat):
+    facts = chat.facts()
+    assert "Measured" not in facts and chat.measured == ()
+    assert facts["Estimate"].startswith("TTFT p50 ") and ", TPOT p50 " in facts["Estimate"]
+    thinking = cb.serve("qwen3_4b", "rtx-3090", users=4, input_len=512, output_len=256, devices=1)
+    assert thinking.measured == () and "Verify" in thinking.facts()
+
+
+def test_the_command_that_verifies_is_of_the_engine_that_was_asked():
+    asked = {"rate": 1, "devices": 1}
+    assert "sglang" in cb.serve("llama3_8b", "h100-sxm", software="sglang", **asked).facts()["Verify"]
+    other = cb.serve("llama3_8b", "h100-sxm", software="transformers", **asked).facts()
+    assert "Verify" not in other and "Estimate" in other, "no flags of it are in the table"
+
+
+def test_no_stack_has_no_estimate():
+    none = cb.serve("llama3_70b", ["rtx-4090", "rtx-3090"], rate=1, devices=1)
+    assert none.measured == () and set(none.facts()) == {"Assumed"}
