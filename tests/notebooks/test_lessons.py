@@ -360,7 +360,7 @@ def test_03_what_fits():
 
 def test_03_measured_efficiency_falls_faster_than_predicted():
     words = prose("03")
-    assert "kept 90 to 97 % of the throughput, and we predict 98 or 99 %" in words
+    assert "kept 90 to 97 % of the per-GPU throughput, whereas we predict 98 or 99 %" in words
     runs = cb.accuracy(by="row", kind="transformer", publishers=["mosaicml"], accelerators=["h100-sxm"])
     few, many = (runs[runs.devices == count].set_index("model") for count in (128, 512))
     kept = [100 * few[kind] / many[kind] for kind in ("measured", "predicted")]

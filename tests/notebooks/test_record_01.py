@@ -33,15 +33,19 @@ def follows(methods: pd.DataFrame, record: dict[str, str]) -> bool:
     speeds = cb.table("known_answers").set_index("question").published
     hours = 20e6 / speeds["How fast is LoRA of Llama 3.1 8B on an RTX 4090?"] / 3600
     memory, time, rent = (
-        "; ".join(f"{way} {sign}{methods[name][way]}" for way in best)
-        for name, sign in ((MEMORY, ""), (TIME, ""), (RENT, "$"))
+        "; ".join(f"{way} {sign}{methods[name][way]}{unit}" for way in best)
+        for name, sign, unit in ((MEMORY, "", " GiB"), (TIME, "", ""), (RENT, "$", ""))
     )
     timed = f"; LoRA measured by torchtune: {hours:.1f} h, compiled, 4,096 tokens at a time"
+    late = methods["fits"] == "no"
     return (
-        record["Choice"] == "; or ".join(best)
-        and record["Memory (80 %)"] == f"{memory} GiB, on a card of {card:.0f}"
+        all((methods[name] == "does not fit").equals(late) for name in (TIME, RENT))
+        and record["Choice"] == "; or ".join(best)
+        and record["Memory (80 %)"] == f"{memory}; the card has {card:.0f} GiB"
         and record["Measured"].startswith(
-            f"{row[MEASURED]} GiB for LoRA by torchtune in 2024" if row[MEASURED] != "none" else "none in our tables"
+            f"{row[MEASURED]} GiB allocated, for LoRA by torchtune in 2024, compiled"
+            if row[MEASURED] != "none"
+            else "none in our tables"
         )
         and record["Load"].endswith("AdamW at 16 bytes per trained parameter" + held)
         and (not saves or "activation checkpointing off" in record["What would change it"])
@@ -69,6 +73,8 @@ def test_the_record_follows_from_the_methods():
         ("LoRA with torchtune", TIME, "3.9 (2.2 to 3.0)"),
         ("LoRA with torchtune", CHECKPOINTING, "off"),
         ("QLoRA with transformers", CHECKPOINTING, "off"),
+        (f"{FULL} with torchtune", TIME, "3.4 (2.6 to 4.4)"),  # it does not fit
+        (f"{FULL} with transformers", RENT, "1.56 (1.18 to 2.04)"),
     ],
 )
 def test_another_table_gives_another_record(way, column, text):
@@ -145,7 +151,7 @@ def test_where_no_method_is_safe_the_record_names_one_to_try_or_none():
     assert not (shown.fits == "yes").any() and small["Choice"] == (
         f"open: no method is safe; try {sizes.idxmin()} for ten steps"
     )
-    assert small["Memory (80 %)"] == f"{sizes.idxmin()} {shown[MEMORY][sizes.idxmin()]} GiB, on a card of 12"
+    assert small["Memory (80 %)"] == f"{sizes.idxmin()} {shown[MEMORY][sizes.idxmin()]} GiB; the card has 12 GiB"
     assert small["Measured"] == "none in our tables"
     never, shown = record(model="llama3_405b", accelerator="rtx-3060-12gb")
     assert set(shown.fits) <= {"no", "probably not"} and never["Memory (80 %)"] == "too much"

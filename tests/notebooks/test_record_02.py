@@ -4,8 +4,11 @@ import re
 from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
 from records import FOLDER, decision, table, words
+
+import cookbook as cb
 
 GPUS, HOURS = 8, 4000
 AFTER = "192 cores after the drive"
@@ -32,7 +35,7 @@ def verdict(cost: str, rent: float) -> str:
 
 def follows(page: dict[str, Any]) -> bool:
     """Whether hours follow from the shares, costs from hours and prices, and the choice from the costs."""
-    options, record, costs = page["options"], page["record"], {}
+    options, record, costs, hours_of = page["options"], page["record"], {}, {}
     now, driven = (three(options.iloc[place, 0])[0] for place in (0, 1))
     for name, (busy, won, price, cost) in list(options.iterrows())[1:]:
         point, low, high = three(won)
@@ -45,7 +48,7 @@ def follows(page: dict[str, Any]) -> bool:
             continue
         if price == "none yet":
             return False
-        costs[name] = three(cost)
+        costs[name], hours_of[name] = three(cost), (point, low, high)
         usd = float(price.replace(",", ""))
         if any(abs(each - usd / hours) > 0.006 for each, hours in zip(costs[name], (point, high, low), strict=True)):
             return False
@@ -59,11 +62,16 @@ def follows(page: dict[str, Any]) -> bool:
     tied.sort(key=lambda name: costs[name][0])
     choice = f"open: {' or '.join(tied)}; their intervals overlap" if len(tied) > 1 else "".join(tied)
     lost = float(page["writes"].loc["file system, pausing", "every 30 min"])
-    dated = re.search(r"20\d\d-\d\d to 20\d\d-\d\d.*drive 20\d\d-\d\d; memory 20\d\d", record["Price"])
     quoted = f"GPU hour ${page['rent']:.2f}" in record["Price"] and f"{lost:.1f} %" in record["Language model"]
-    dates = re.search(r"drive (20\d\d-\d\d); memory (20\d\d)", record["Price"])
+    dates = re.search(r"20\d\d-\d\d to 20\d\d-\d\d.*drive (20\d\d-\d\d) \(.+\); memory (20\d\d)", record["Price"])
+    if tied == ["a local drive"]:
+        usd = {name: float(options.iloc[:, 2][name].replace(",", "")) for name in costs}
+        least = [usd[name] / hours_of[name][2] for name in costs if name != cheapest]  # at the high end of its hours
+        holds = min([page["rent"], *least]) * hours_of[cheapest][1] / usd[cheapest]
+        if f"this drive's price: the choice holds up to about {holds:.0f} times that)" not in record["Price"]:
+            return False
     choice += f", at prices of {dates[1]} (drive) and {dates[2]} (memory)" if dates else ""
-    return record["Choice"] == choice and quoted and dated is not None
+    return record["Choice"] == choice and quoted and dates is not None
 
 
 def test_the_record_follows_from_the_page():
@@ -94,6 +102,12 @@ def test_a_rent_below_the_cost_gives_another_record():
     assert not follows(page() | {"rent": 0.02})
 
 
+def test_another_factor_gives_another_record():
+    other = page()
+    price = other["record"]["Price"].replace("about 6 times", "about 9 times")
+    assert price != other["record"]["Price"] and not follows(other | {"record": other["record"] | {"Price": price}})
+
+
 def with_quotes(**quotes: float) -> dict[str, Any]:
     """Return the names of the page after it computed its options and its choice with these quotes."""
     cells = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("02-*.ipynb")), as_version=4).cells}
@@ -114,6 +128,45 @@ def test_the_cores_are_judged_by_what_they_add_to_the_drive(cores, expected):
     assert three(last.iloc[3].replace("no limit", "inf"))[0] == pytest.approx(cores / 1262, rel=0.03)
     assert found["judged"] == verdict(last.iloc[3], found["rent"]) == expected
     assert found["after"].startswith(expected) and found["first"] == "a local drive"
+
+
+@pytest.mark.parametrize(("share", "sole"), [(0.95, True), (1.05, False)])
+def test_the_choice_holds_up_to_the_factor_that_the_record_states(share, sole):
+    """The market average, times the unrounded factor: below it the drive is chosen alone, above it not."""
+    options = page()["options"].iloc[[1, 2]]
+    (_, low, _), (_, _, high) = (three(each) for each in options.iloc[:, 1])
+    drive, memory = (float(each.replace(",", "")) for each in options.iloc[:, 2])
+    factor = (memory / high) / (drive / low)
+    found = with_quotes(a_local_drive=share * factor * drive)
+    assert (found["first"] == "a local drive") == sole and found["holds"] == ""
+
+
+def little(demand: pd.DataFrame, said: str, asked: str) -> bool:
+    """Whether the row of text is sequences times tokens of two bytes, and text and vote compare its rate rightly."""
+    kilobytes, rate, megabytes = demand.loc["text: Llama 3 8B"].astype(float)
+    photographs = float(demand.loc["photographs: ResNet-50"].iloc[2].replace(",", ""))
+    return (
+        abs(megabytes - GPUS * rate * kilobytes / 1e3) < 0.01
+        and f"about seven sequences of {kilobytes:.0f} kB per second, or about {1e3 * megabytes:.0f} kB/s" in said
+        and round(GPUS * rate) == 7
+        and 1e4 < photographs / megabytes < 2e4
+        and "Answer: d) the photographs, more than ten thousand times as many" in asked
+    )
+
+
+def test_a_language_model_reads_whole_sequences():
+    cells = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("02-*.ipynb")), as_version=4).cells}
+    asked = words("02", "predict1")
+    assert little(table("02", "demand"), cells["explain1"], asked)
+    fast = {"read_bandwidth": "1 PB/s", "read_iops": 1e12, "local": 1}
+    alone = cb.match_storage("llama3_8b", "h100-sxm", fast, "c4-en-tokens", batch=1, accelerators=GPUS)
+    seq = int(re.search(r"seq = (\d+)", alone.assumed.taken["step"])[1])
+    row = table("02", "demand").loc["text: Llama 3 8B"].astype(float)
+    assert [row.iloc[0], row.iloc[1]] == [round(2 * seq / 1e3), round(alone.stages["accelerators"] / GPUS, 2)]
+    other = table("02", "demand")
+    other.loc["text: Llama 3 8B"] = ["4", "0.89", "0.03"]
+    assert not little(other, cells["explain1"], asked)
+    assert not little(table("02", "demand"), cells["explain1"].replace("16 kB", "4 kB"), asked)
 
 
 def test_the_page_says_that_the_cores_come_after_the_drive():

@@ -29,9 +29,11 @@ def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) ->
     gains = [float(row["speed-up"]) for row in (seen, ours)]
     days = [figures(row["days, 80 %"])[0] for row in (one, ours, seen)]
     bills = [float(row["bill [$]"].replace(",", "")) for row in (one, ours, seen)]
-    spent = re.search(r"\$[\d,]+ \(([\d,]+) to ([\d,]+)\)", record["Run (80 %)"])
+    spent = re.search(r"\$[\d,]+ \(days and price quartiles: ([\d,]+) to ([\d,]+)\) at", record["Run (80 %)"])
     ends = [float(end.replace(",", "")) for end in spent.groups()]
     rises, gone = [bill - bills[0] for bill in bills[1:]], [days[0] - other for other in days[1:]]
+    price, other = cb.planning.hourly_usd("h100-sxm"), ", not the chosen one" if start != short.index[0] else ""
+    far = [bills[0] * end / days[0] for end in figures(one["days, 80 %"])[1:]]
     prices = [float(row["per day saved [$]"].replace(",", "")) for row in (ours, seen)]
     return (
         fits == short["fits"].to_dict()
@@ -43,8 +45,11 @@ def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) ->
         == f"{gains[0]:.2f} to {gains[1]:.2f} times as fast, ${rises[0]:,.0f} to ${rises[1]:,.0f} more: "
         f"worth it if a day is worth ${prices[0]:,.0f} to ${prices[1]:,.0f} or more, if you rent by the hour; "
         "reserved or bought nodes cost more"
-        and record["Run (80 %)"].startswith(f"{one['days, 80 %']} days with the fastest; ${one['bill [$]']} (")
-        and ends == pytest.approx([bills[0] * end / days[0] for end in figures(one["days, 80 %"])[1:]], rel=0.01)
+        and record["Run (80 %)"].startswith(
+            f"{one['days, 80 %']} days with the fastest configuration{other}; ${one['bill [$]']} ("
+        )
+        and ends == pytest.approx([far[0] * price.low / price.median, far[1] * price.high / price.median], rel=0.01)
+        and f"${ends[0] / 1e3:.3g} k to ${ends[1] / 1e3:.3g} k at the price quartiles" in words("03", "panel")
         and words("03", "twice").splitlines()[0] in record["Run (80 %)"]
         and re.search(r"20\d\d-\d\d", record["Run (80 %)"]) is not None
     )
@@ -68,6 +73,8 @@ def test_the_record_names_what_it_assumes():
         ("worth", 2, "bill [$]", "9,875"),
         ("worth", 1, "days, 80 %", "1.10 (0.90 to 1.30)"),
         ("worth", 0, "bill [$]", "8,000"),
+        ("worth", 0, "days, 80 %", "1.86 (1.71 to 2.28)"),  # its bill at the low end parts from the range of the panel
+        ("short", 0, FULL, "75"),  # the fastest leaves a fifth of the memory, and is chosen
     ],
 )
 def test_another_table_gives_another_record(which, place, column, text):

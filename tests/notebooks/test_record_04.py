@@ -1,11 +1,12 @@
 """The decision of recipe 04 follows from the table of its offers, and parts from it where the table changes."""
 
 import re
+from types import SimpleNamespace
 
 import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table
+from records import FOLDER, decision, table, words
 
 import cookbook as cb
 
@@ -22,7 +23,7 @@ def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
     ranked = sorted(costs, key=lambda name: costs[name][:2])
     tied = [name for name in ranked if costs[name][1] <= costs[ranked[0]][2]]
     several = f"open: {' or '.join(tied)}; their intervals overlap, so measure one day on each"
-    price, engine = offers.columns[0], offers.columns[-1]
+    price = offers.columns[0]
     missing = ", ".join(sorted(set(offers.index) - set(costs)))
     ask = f"; get a quote for {missing}" if missing else ""
     return (
@@ -31,10 +32,13 @@ def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
         and record["Per million generated tokens, prompts included (80 %)"]
         == "; ".join(f"{name} ${offers[column][name]}" for name in ranked)
         and record["Price and engine"]
-        == "; ".join(f"{name} ${offers[price][name]}, {offers[engine][name]}, 16 bits" for name in ranked)
+        == "; ".join(f"{name} ${offers[price][name]}, {offers['engine'][name]}, 16 bits" for name in ranked)
         and record["Without a price"] == (missing or "none")
         and record["Per token and user (80 %)"]
-        == "; ".join(f"{name} {text} ms" for name, text in offers["per token and user (80 %) [ms]"].items())
+        == "; ".join(
+            f"{name} {row['per token and user (80 %) [ms]']} ms, {row['engine']}, {row['how known']}"
+            for name, row in offers.iterrows()
+        )
     )
 
 
@@ -78,6 +82,66 @@ def test_the_time_of_a_token_has_an_interval():
     other = table("04", "offers")
     other.loc["gaudi3", column] = "19 (12 to 21)"
     assert not follows(other, decision("04"))
+
+
+def test_the_record_says_how_each_time_is_known():
+    for offer, known in table("04", "offers")["how known"].items():
+        assert known == cb.generate("llama3_8b", offer, input_len=1024, output_len=256, batch=64).tier
+    told = decision("04")["Per token and user (80 %)"].split("; ")
+    assert [each.endswith(", datasheet only") for each in told] == [False, False, True]
+    assert "Its row rests on its datasheet" in SAID["explain1"]
+    other = table("04", "offers")
+    other.loc["gaudi3", "how known"] = "device and engine measured"
+    assert not follows(other, decision("04"))
+
+
+def reason(tables: dict[str, pd.DataFrame], ridge: float, said: str) -> bool:
+    """Whether the matmuls pass from arithmetic to memory with twice the peak, whose ridge the text states."""
+    bounds = [set(each[each.kind == "linear"].bound_by) for each in (tables["now"], tables["strong"])]
+    rest = tables["now"].query("kind != 'linear'")
+    return (
+        bounds == [{"compute"}, {"memory"}]
+        and set(rest.bound_by) == {"memory"}
+        and f"twice the peak moves the ridge to {ridge:.0f} tokens per pass" in said
+        and "at 512 tokens memory becomes the limit of the matmuls" in said
+    )
+
+
+def test_why_twice_the_peak_gains_less_than_twice():
+    """Norms alone would leave a larger gain than the one shown: the matmuls themselves begin to wait for memory."""
+    h100 = cb.accelerator("h100-sxm")
+    strong = cb.accelerator(like="h100-sxm", peak_bf16=2 * h100.peaks["peak_bf16"])
+    tables = {name: cb.roofline_table("llama3_8b", gpu, 512, 1) for name, gpu in (("now", h100), ("strong", strong))}
+    ridge = 2 * h100.peaks["peak_bf16"] / h100.mem_bandwidth
+    assert reason(tables, ridge, SAID["kept"])
+    assert not reason(tables | {"strong": tables["now"]}, ridge, SAID["kept"])
+    assert not reason(tables, ridge / 2, SAID["kept"])
+    now = tables["now"].seconds.sum()
+    matmuls = tables["now"].query("kind == 'linear'").seconds.sum()
+    assert float(table("04", "twice")["twice the peak"].iloc[2]) < 0.9 * now / (now - matmuls / 2)
+
+
+def kept_in_32_bits(said: str, parts: dict[str, dict[str, float]]) -> bool:
+    """Whether the feedback halves the bytes of norms but not the states, as the predicted times of the optimiser do."""
+    slow, fast = (parts[name]["optimiser"] for name in ("fp32", "bf16"))
+    return "so only their bytes halve, and the optimiser's states stay in 32 bits" in said and fast > 0.8 * slow
+
+
+def test_the_optimiser_gains_little_from_fewer_bits():
+    parts = {
+        name: cb.train_step("gpt2_medium", "h100-sxm", batch=4, precision=name).by_part for name in ("fp32", "bf16")
+    }
+    assert kept_in_32_bits(words("04", "predict2"), parts)
+    assert not kept_in_32_bits(words("04", "predict2"), parts | {"bf16": {"optimiser": parts["fp32"]["optimiser"] / 2}})
+
+
+@pytest.mark.parametrize(("rate", "named"), [(2000 / 64, "the rate is divided"), (2000 * 64, "the rate is multiplied")])
+def test_the_third_exercise_names_the_mistake_that_was_made(rate, named):
+    told: list[dict[str, float]] = []
+    check = SimpleNamespace(check=lambda answer, expected, unit, slips: told.append(slips))
+    exec(SAID["check3"], {"cb": check, "answer": 0})
+    found = [words for words, value in told[0].items() if value == pytest.approx(2.5 / (rate * 3600) * 1e6)]
+    assert len(found) == 1 and found[0].startswith(named)
 
 
 def describes(words: str, hours: dict[str, float]) -> bool:
@@ -214,4 +278,4 @@ def test_users_that_do_not_fit_are_not_counted():
         assert rate == pytest.approx(told.tokens_per_s, abs=0.6), device
         places = told.assumed.taken.get("answered at a time")
         assert (rate < 0.8 * 64 / told.point) == (places is not None) == (device == "rtx-4090")
-        assert places is None or f"memory for {places} of them at a time" in SAID["explain1"]
+        assert places is None or f"memory for only {places} of these users at a time" in SAID["explain1"]

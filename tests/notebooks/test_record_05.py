@@ -10,6 +10,7 @@ from records import FOLDER, decision, table, words
 import cookbook as cb
 
 DAYS, HOURLY, RESERVED = "days, 80 %", "by the hour [$]", "reserved [$]"
+PAID = r"\(days and price quartiles: ([\d,]+) to ([\d,]+)\) by the hour"
 
 
 def follows(orders: pd.DataFrame, record: dict[str, str]) -> bool:
@@ -27,7 +28,8 @@ def follows(orders: pd.DataFrame, record: dict[str, str]) -> bool:
     rate = float(re.match(r"\$([\d.]+) per GPU hour", words("05", "plans").splitlines()[1])[1])
     reserved, hourly = (float(row[column].replace(",", "")) for column in (RESERVED, HOURLY))
     days, low, high = map(float, re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", row[DAYS]).groups())
-    ends = [float(end.replace(",", "")) for end in re.search(r"\(([\d,]+) to ([\d,]+)\)", record["Price"]).groups()]
+    ends = [float(end.replace(",", "")) for end in re.search(PAID, record["Price"]).groups()]
+    price = cb.planning.hourly_usd("h100-sxm")
     return (
         re.match(rf"{count} × \S+ \(by the estimate: {int(hoped.split()[0])}\)$", record["Order"]) is not None
         and record["Days (80 %)"] == f"{row[DAYS]} of {deadline:.0f}"
@@ -35,7 +37,10 @@ def follows(orders: pd.DataFrame, record: dict[str, str]) -> bool:
         and hourly == pytest.approx(count * 24 * days * rate, rel=0.005)
         and record["Price"].startswith(f"${row[HOURLY]} (")
         and f") by the hour, ${row[RESERVED]} reserved; " in record["Price"]
-        and ends == pytest.approx([hourly * end / days for end in (low, high)], rel=0.01)
+        and ends
+        == pytest.approx(
+            [hourly * end / days * usd / rate for end, usd in ((low, price.low), (high, price.high))], rel=0.01
+        )
         and words("05", "plans").splitlines()[1] in record["Price"]
         and re.search(r"20\d\d-\d\d", record["Price"]) is not None
     )
@@ -48,7 +53,56 @@ def test_the_record_follows_from_the_orders():
 def test_the_record_names_what_it_assumes_and_repeats_the_coverage():
     record, line = decision("05"), words("05", "publishers").splitlines()[0]
     assert all(word in record["Load"] for word in ("llama3_8b", "sequences", "8,192", "software", "bf16"))
-    assert re.search(r"(\d+) % at or below the top", line)[1] == record["At or below the top"].split()[0]
+    assert repeats(line, record)
+    for old, new in (("84 %", "85 %"), ("of the 12", "of the 19"), ("at least 30", "at least 10")):
+        assert old in line and not repeats(line.replace(old, new), record)
+    plan = cb.planning.plan_run("llama3_8b", "h100-sxm", 56, 1e12, global_batch=504).table.iloc[0]
+    held = f"; TP {plan.tp}, micro-batch {plan.micro_batch}, {plan.memory_bytes / 1e9:.0f} GB per GPU"
+    assert record["Load"].endswith(held)
+
+
+def repeats(line: str, record: dict[str, str]) -> bool:
+    """Whether the record repeats the share below the top and says of which publishers it is the mean."""
+    whose, share = re.fullmatch(r"mean of (.+): \d+ % inside, (\d+) % at or below the top", line).groups()
+    return record["Runs no slower than the top of their interval"].startswith(f"{share} %, the mean of {whose}; each")
+
+
+def counted(panel: str, line: str, rows: pd.DataFrame, said: str) -> bool:
+    """Whether the text tells the mean of the panel, of all publishers by weight, from that of the printed line."""
+    inside = rows.measured.between(rows.low_80, rows.high_80).groupby(rows.publisher)
+    weight, large = inside.size().div(10).clip(upper=1), inside.size() >= 30
+    every, some = 100 * (inside.mean() * weight).sum() / weight.sum(), 100 * inside.mean()[large].mean()
+    return (
+        f"{every:.0f} % as the mean over publishers" in panel
+        and f"[{len(weight)} publishers]" in panel
+        and f"mean of the {large.sum()} publishers with at least 30 runs: {some:.0f} % inside" in line
+        and "each counts once, and one with fewer than ten runs counts in proportion" in said
+        and f"for the twelve publishers with at least 30 runs; the panel shows it for all {len(weight)}." in said
+        and large.sum() == 12
+    )
+
+
+def test_the_two_means_over_publishers_are_told_apart():
+    rows, panel = cb.accuracy(by="row", kind="transformer"), words("05", "panel")
+    line = words("05", "publishers").splitlines()[0]
+    assert counted(panel, line, rows, SAID["explain2"])
+    plain = 100 * rows.measured.between(rows.low_80, rows.high_80).groupby(rows.publisher).mean().mean()
+    assert not counted(panel.replace("81 % as the mean", f"{plain:.0f} % as the mean"), line, rows, SAID["explain2"])
+    assert not counted(panel, line.replace("83 %", "81 %"), rows, SAID["explain2"])
+    assert not counted(panel, line, rows[rows.publisher != "tinyllama"], SAID["explain2"])
+
+
+def over_a_fifth(line: str, asked: str) -> bool:
+    """Whether question and answer state the printed factor: more than a fifth, and less than a quarter."""
+    factor = float(re.search(r"a factor of ([\d.]+)", line)[1])
+    phrase = "is a little over a fifth above the point", "a little over a fifth more:"
+    return 1.2 < factor < 1.25 and all(each in asked for each in phrase)
+
+
+def test_the_question_on_the_order_states_the_factor():
+    line, asked = words("05", "plans").splitlines()[0], words("05", "predict3")
+    assert over_a_fifth(line, asked)
+    assert not over_a_fifth(line.replace("a factor of 1.23", "a factor of 1.19"), asked)
 
 
 @pytest.mark.parametrize(
