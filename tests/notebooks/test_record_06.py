@@ -229,6 +229,33 @@ def test_no_gpu_waits_for_cores_that_the_formula_does_not_ask_for():
         assert not buffers_follow(other)
 
 
+def memory_follows(page: dict[str, Any]) -> bool:
+    """Whether the record says what its memory is counted for, and twice the states and copy need what the text says."""
+    uses, said = page["memory"], page["said"]["explain2"]
+    yours, large = ([float(each.replace(",", "")) for each in uses.iloc[:, column]] for column in (0, 1))
+    size = int(re.search(r"([\d,]+) GB of memory", page["record"]["Choice"])[1].replace(",", ""))
+    told = f"{uses.iloc[-1, 0]} GB counted with llama3_8b: {'; '.join(uses.index[:-1])}; the operating system"
+    return (
+        page["record"]["Memory"].startswith(told)
+        and "DeepSpeed's estimator also counts gradients and buffers, which doubles that" in page["said"]["loop2"]
+        and f"{size} GB are still enough for the 8B model" in said
+        and yours[-1] + yours[-2] < size
+        and "all four uses with a 70B model would need more than the largest size offered" in said
+        and large[-1] <= 2048 < large[-1] + large[-2]
+    )
+
+
+def test_the_memory_of_the_record_is_named_and_enough_for_twice_the_states():
+    assert memory_follows(page())
+    for place, text in [(("all at once", 0), "438"), (("states and copy, one server", 1), "423")]:
+        other = page()
+        changed(other["memory"], place, text)
+        assert not memory_follows(other)
+    other = page()
+    other["record"]["Memory"] = other["record"]["Memory"].replace("copy of a checkpoint; ", "")
+    assert not memory_follows(other)
+
+
 def copies_follow(page: dict[str, Any]) -> bool:
     """Whether photographs as bytes and as 32-bit numbers take the bandwidth that the appendix says."""
     links = table("06", "links").iloc[:, 0].astype(float)

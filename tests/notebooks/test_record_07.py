@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import nbformat
+import pandas as pd
 import pytest
 from records import FOLDER, decision, outputs, table, words
 
@@ -39,19 +40,25 @@ def follows(page: dict[str, Any]) -> bool:
     limits = three(page["worth"].loc[TASK].iloc[1])
     right = all(abs(a - b) < 0.02 for a, b in zip((ratio, low, high), expected, strict=True))
     right &= all(abs(a - usd * b) < 0.012 for a, b in zip(limits, (ratio, low, high), strict=True))
-    choice = rf"{new} up to \$([\d.]+) per hour, {old} if it costs more than \$([\d.]+); open between, with (.+)"
+    choice = (
+        rf"{new} up to \$([\d.]+) per hour; stay with {old} if {new} costs more than \$([\d.]+); "
+        r"open between, with (.+)"
+    )
     said = re.fullmatch(choice, record["Choice"])
-    ends = [float(end) for end in said.groups()[:2]]
+    ends = [float(end) for end in said.groups()[:2]] if said else []
     return (
         right
+        and said is not None
         and ends == pytest.approx([low * least, high * most], abs=0.012)
         and said[3] == f"{old} at ${least:.2f} to ${most:.2f}, list"
-        and record["Measured"] == f"{ratio:.2f} times ({low:.2f} to {high:.2f})"
+        and record["Measured"]
+        == f"{ratio:.2f} times ({low:.2f} to {high:.2f}); the range is the noise that one repeat in ten exceeds, "
+        f"a factor of {noise:.2f}"
         and record["2 times as fast?"] == verdict == row.iloc[4]
         and record["Pays up to"]
         == f"${limits[0]:.2f} ({limits[1]:.2f} to {limits[2]:.2f}) per hour, with {old} at ${usd:.2f}"
         and TASK in record["Work"]
-        and record["Work"].endswith(f"published by {PUBLISHER}")
+        and record["Work"].endswith(f"LLM Foundry (Composer, PyTorch FSDP), published by {PUBLISHER} (2024-01)")
         and len(re.findall(r"20\d\d-\d\d to 20\d\d-\d\d", record["Price"])) == 2
     )
 
@@ -74,6 +81,65 @@ def test_another_table_gives_another_record(cell, row, column, text):
     other = page()
     other[cell].iloc[other[cell].index.get_loc(row), column] = text
     assert not follows(other)
+
+
+def test_the_words_on_software_and_date_are_those_of_the_record():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
+    assert "this software of January 2024" in said["explain4"] and "date from January 2024" in said["summary"]
+    assert "LLM Foundry (PyTorch FSDP)" in said["loop3"]
+    for row, old, new in [
+        ("Choice", "if h100-sxm costs", "if it costs"),
+        ("Work", "2024-01", "2023-05/06"),
+        ("Work", "LLM Foundry (Composer, PyTorch FSDP), ", ""),
+        ("Measured", "factor of 1.09", "factor of 1.31"),
+    ]:
+        other = page()
+        assert old in other["record"][row]
+        other["record"][row] = other["record"][row].replace(old, new)
+        assert not follows(other)
+
+
+def constant(runs: pd.DataFrame, tasks: pd.Index, words: str) -> bool:
+    """Whether the GPUs of each pair process the tokens per step that the words state, by length and batch."""
+    stated = int(re.search(r"always processes ([\d,]+) tokens per step", words)[1].replace(",", ""))
+    for task in tasks:
+        length = int(task.split()[0].replace(",", ""))
+        pair = runs[(runs.task == task) & (runs.date == "2024-01")]
+        if set(pair.accelerator) != {"a100-sxm-80gb", "h100-sxm"} or set(length * pair.batch_per_device) != {stated}:
+            return False
+    return True
+
+
+def test_the_batch_shrinks_as_the_sequences_grow():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
+    runs = cb.measurements(kind="training", network="mpt_7b", devices=8, publisher=PUBLISHER, precision="bf16")
+    runs, tasks = runs[runs.accelerator.isin(["a100-sxm-80gb", "h100-sxm"])], table("07", "oursshown").index
+    assert len(tasks) == 5 and constant(runs, tasks, said["loop3"])
+    assert not constant(runs.assign(batch_per_device=32), tasks, said["loop3"])
+    assert not constant(runs, tasks, said["loop3"].replace("131,072", "65,536"))
+
+
+def lost(rates: pd.DataFrame, words: str) -> bool:
+    """Whether the networks named keep their ratio from one GPU to eight, and GNMT loses its own as BERT-Large does."""
+    grown = (rates[8] / rates[1]).groupby("network").agg(["min", "max"])
+    keep = {"ResNet": "resnet50_v1.5", "SSD": "ssd300_resnet50", "Transformer-XL": "transformer_xl_large"}
+    return (
+        "ResNet, SSD and Transformer-XL nearly keep their ratio" in words
+        and "GNMT shows it on that machine, too" in words
+        and all(grown["max"][name] < 1.2 for name in keep.values())
+        and all(grown["min"][name] > 1.5 for name in ("gnmt_v2", "bert_large_squad"))
+    )
+
+
+def test_the_feedback_on_bert_names_the_networks_that_scale():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
+    runs = cb.measurements(kind="training", versus="accelerator", publisher="lambda")
+    runs = runs[runs.accelerator.isin(["a100-sxm-80gb", "h100-sxm"])]
+    place = ["network", "precision", "batch_per_device", "devices"]
+    pairs = runs.pivot_table("throughput", place, "accelerator").dropna()
+    rates = (pairs["h100-sxm"] / pairs["a100-sxm-80gb"]).unstack("devices")
+    assert lost(rates, said["predict2"])
+    assert not lost(rates.rename({"gnmt_v2": "ssd300_resnet50", "ssd300_resnet50": "gnmt_v2"}), said["predict2"])
 
 
 def cheaper_at_medians(page: dict[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from records import FOLDER, decision, table, words
 
 import cookbook as cb
 
-DAYS, STEP = "days, 80 %", "step, 80 % [s]"
+DAYS, STEP, RESTARTS = "days, 80 %", "step, 80 % [s]", "restarts of 11 min [%]"
 
 
 def figures(text: str) -> list[float]:
@@ -24,7 +24,7 @@ def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, reco
     days = {name: figures(text) for name, text in offers[DAYS].items()}
     told = [["yes" if figure <= deadline else "no" for figure in (point, high)] for point, _, high in days.values()]
     firm, hoped = (next(name for name, row in days.items() if row[end] <= deadline) for end in (2, 0))
-    plan = f"{firm} meet the deadline by the interval, {hoped.split()[0]} by the estimate"
+    plan = f"{firm.split()[0]} × h100-sxm meet the deadline by the interval, {hoped.split()[0]} by the estimate"
     begun, offered, near, of = re.search(
         r"begin with (.+); on ([\d,]+ GPUs), (\d+) of (\d+) intervals", record["Configuration"]
     ).groups()
@@ -45,6 +45,7 @@ def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, reco
         and (int(near), int(of)) == (tied, len(steps))
         and offered in offers.index
         and record["Bill"].startswith(f"${offers[bill][firm]} million at {paid}")
+        and spans(*figures(offers[bill][firm]), figures(offers[DAYS][firm]), record["Bill"])
         and re.search(r"20\d\d-\d\d", record["Bill"]) is not None
         and record["Useful time"].startswith(f"{waste['useful time [%]'].iloc[0]} % on {firm}")
         and waste.index[0].endswith(f" on {firm.split()[0]}")
@@ -53,12 +54,36 @@ def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, reco
     )
 
 
+def spans(point: float, least: float, most: float, days: list[float], bill: str) -> bool:
+    """Whether the bill is a range over days alone, or names the prices of its ends that the days do not explain."""
+    price = float(re.search(r"million at \$([\d.]+) per GPU hour", bill)[1])
+    named = re.search(r"the range also spans the quartiles of on-demand list prices, \$([\d.]+) to \$([\d.]+)$", bill)
+    low, high = map(float, named.groups()) if named else (price, price)
+    ends = point * days[1] / days[0] * low / price, point * days[2] / days[0] * high / price
+    return [least, most] == pytest.approx(ends, rel=0.01)
+
+
 def interleaves(begun: str, batch: str) -> bool:
     """Whether the first configuration names its chunks, and they get whole rounds of micro-batches."""
     stages, replicas = (int(re.search(rf"{axis} (\d+)", begun)[1]) for axis in ("PP", "DP"))
     chunks, micro = (re.search(words, begun) for words in (r"(\d+) chunks per stage", r"micro-batch (\d+)"))
     fed = int(re.search(r"(\d+) sequences per step", batch)[1]) / replicas / int(micro[1])
     return chunks is not None and int(chunks[1]) > 1 and fed % stages == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "old", "new"),
+    [
+        ("Plan", "960 × h100-sxm", "960 GPUs"),
+        ("Plan", "h100-sxm", "h200-sxm"),
+        ("Bill", "; the range also spans the quartiles of on-demand list prices, $2.29 to $4.41", ""),
+        ("Bill", "$2.29 to", "$1.29 to"),
+    ],
+)
+def test_a_record_without_its_gpu_or_the_prices_of_its_range_does_not_follow(row, old, new):
+    record = decision("08", "record-form")
+    assert old in record[row]
+    assert not follows(**read(), record=record | {row: record[row].replace(old, new)})
 
 
 def read() -> dict[str, pd.DataFrame]:
@@ -96,7 +121,7 @@ def test_no_output_answers_the_vote_on_failures_before_it_is_asked():
 
 
 def test_the_two_losses_and_the_useful_time_do_not_add_up_exactly():
-    rest = table("08", "goodput")[["writing and redoing [%]", "restarts [%]"]].astype(float).sum(axis=1)
+    rest = table("08", "goodput")[["writing and redoing [%]", RESTARTS]].astype(float).sum(axis=1)
     useful = table("08", "goodput")["useful time [%]"].map(lambda text: figures(text)[0])
     apart = rest + useful - 100
     assert 0.15 < apart.max() < 1 and apart.min() > -0.15, "the text says that the two do not add up exactly"
@@ -110,6 +135,70 @@ def test_the_measured_steps_are_inside_their_intervals():
         for _, low, high in [figures(text)]
     ]
     assert all(inside), "the text says that the intervals contain these steps"
+
+
+def prose() -> dict[str, str]:
+    """Return the text of each cell of the page."""
+    return {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("08-*.ipynb")), as_version=4).cells}
+
+
+def slower(near: pd.DataFrame, days: str, words: str) -> bool:
+    """Whether the rows of MPT are slower by the share that the text says, and its days are those of such an engine."""
+    rows = near[near.index.str.startswith("MPT")]
+    late = [100 * float(row.iloc[1]) / figures(row.iloc[2])[0] - 100 for _, row in rows.iterrows()]
+    least, most = map(int, re.search(r"rows of MPT are (\d+) to (\d+) % slower than predicted", words).groups())
+    share, count, point, top = map(
+        int, re.search(r"(\d+) % slower than predicted, (\d+) GPUs would take (\d+) .+ to (\d+) by", words).groups()
+    )
+    expected = [figures(days)[end] * (1 + share / 100) for end in (0, 2)]
+    return (
+        (round(min(late)), round(max(late)), len(late)) == (least, most, 4)
+        and late[1] < late[2] < late[3]
+        and (share, count) == (most, 960)
+        and [point, top] == [round(each) for each in expected]
+    )
+
+
+def test_the_rows_of_the_nearest_model_are_all_slower_than_predicted():
+    near, days = table("08", "near"), read()["offers"][DAYS]
+    words = prose()["cell-17"]
+    assert slower(near, days["960 GPUs"], words) and not slower(near, days["1,024 GPUs"], words)
+    top = figures(days["1,024 GPUs"])[2]
+    assert "before you sign for fewer than 1,024" in words and top * 1.09 <= 30
+    near.iloc[near.index.get_loc("MPT-70b, 128 GPUs"), 1] = "14.00"
+    assert not slower(near, days["960 GPUs"], words)
+
+
+def restarts_cost_more(waste: pd.DataFrame, words: str) -> bool:
+    """Whether the text repeats both losses of the large run, and restarts of five minutes cost their part."""
+    written, restarts = waste.iloc[1][["writing and redoing [%]", RESTARTS]]
+    five = re.search(r"at five minutes, restarts would cost ([\d.]+) %", words)[1]
+    hours = float(waste.iloc[1]["a failure every [h]"])
+    return (
+        "faster restarts would save more than faster checkpoints" in words
+        and f"writing and redoing together cost {written} %, and restarts {restarts} %" in words
+        and float(restarts) > float(written)
+        and "restart time, 11 minutes, is the only one" in words
+        and float(five) == pytest.approx(float(restarts) * 5 / 11, abs=0.05)
+        and float(restarts) == pytest.approx(100 * 11 / 60 / hours, rel=0.03)
+    )
+
+
+def test_restarts_cost_more_than_checkpoints_on_many_gpus():
+    waste, words = read()["waste"], prose()["cell-20"]
+    assert restarts_cost_more(waste, words)
+    assert cb.table("long_runs").restart.dropna().tolist() == [660.0]
+    assert not restarts_cost_more(waste, words.replace("cost 2.7 %", "cost 2.2 %"))
+    waste.iloc[1, waste.columns.get_loc("writing and redoing [%]")] = "6.3"
+    assert not restarts_cost_more(waste, words)
+
+
+def test_an_interval_of_an_hour_is_that_of_half_as_many_gpus():
+    """The figure of the facilitator's page: checkpoint and MTBF are inversely proportional to the number of GPUs."""
+    page = (FOLDER / "facilitator" / "08-train-a-transformer.md").read_text(encoding="utf-8")
+    assert "For Llama 3 70B above about 480 GPUs" in page and "30 minutes × 960 / n" in page
+    row = cb.planning.plan_run("llama3_70b", "h100-sxm", 480, 2e12, global_batch=480).table.iloc[0]
+    assert row.checkpoint_interval_seconds == pytest.approx(3600, rel=0.03)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import re
 import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table
+from records import FOLDER, decision, table, words
 
 import cookbook as cb
 
@@ -67,6 +67,80 @@ def test_the_record_follows_from_the_offers():
     assert follows(table("09", "choices"), decision("09"))
 
 
+def pays_in_two_years(cheque: float, staff: float, rent: float, words: str) -> bool:
+    """Whether full rent buys the server in one to two years, however much the staff takes, as the vote says."""
+    running = 8766 * (rent - 0.7)  # of a year, day and night [$]
+    spans = cheque / running, cheque / (running - staff)
+    return (
+        "after two years of full rent it has paid for itself" in words
+        and "that holds for a machine that works day and" in words
+        and 1 < spans[0] < spans[1] < 2
+    )
+
+
+def test_full_rent_pays_for_the_server_in_two_years_and_not_in_one():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    offers, owned = table("09", "choices"), table("09", "ownership")
+    cheque = float(offers[CHEQUE]["on-premises-h100"].replace(",", ""))
+    column = owned["on-premises-h100 [thousand $]"].astype(float)
+    staff = 1e3 * (column["staff"] + column["maintenance"]) / 3
+    rent = float(table("09", "breakeven").iloc[0, 0].split()[0])
+    assert staff == pytest.approx(42_000, rel=0.02) and pays_in_two_years(cheque, staff, rent, said["predict3"])
+    assert not pays_in_two_years(0.5 * cheque, staff, rent, said["predict3"])
+    assert not pays_in_two_years(cheque, staff, 15, said["predict3"])
+    assert not pays_in_two_years(cheque, staff, rent, said["predict3"].replace("two years", "a year"))
+
+
+def draws(printed: str, words: str) -> bool:
+    """Whether the text repeats the rated power of the workstation, its host included, and the draw at full load."""
+    rated, full = re.search(r"rated at ([\d.]+) kW, about ([\d.]+) kW at full load", printed).groups()
+    cards = 6 * cb.accelerator("rtx-4090").tdp_watts / 1e3
+    return (
+        f"and their host are rated at {rated} kW, and by our estimate draw about {full} kW at full load" in words
+        and cards < float(full) < 0.9 * float(rated)
+    )
+
+
+def test_the_rated_power_of_the_workstation_is_not_called_its_draw():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    printed = words("09", "power")
+    assert draws(printed, said["summary"]) and not draws(printed.replace("3.7", "4.9"), said["summary"])
+    assert not draws(printed, said["summary"].replace("draw about 3.7", "draw about 4.9"))
+
+
+def ordered(ends: pd.DataFrame, words: str) -> bool:
+    """Whether the text asks for the figures in the order in which they move the cost, the price last."""
+    moved = {
+        name: abs(float(high.replace(",", "")) - float(low.replace(",", ""))) for name, low, high in ends.itertuples()
+    }
+    named = ["use: 100 or 50 % of hours", "time of a step", "years of use", "administrator", "price of the machine"]
+    sizes = [moved[name] for name in named]
+    asked = "*Ask about use first, then about the time of a step, the years of use, staff, and last the price.*"
+    return asked in words and sizes == sorted(sizes, reverse=True)
+
+
+def test_the_figures_are_asked_for_in_the_order_of_what_they_move():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    ends = table("09", "tornado")
+    assert ordered(ends, said["explain4"])
+    ends.loc["years of use"] = ["7,046", "5,525"]
+    assert not ordered(ends, said["explain4"])
+
+
+def test_an_epoch_has_no_price_where_the_job_does_not_fit():
+    epochs = table("09", "epochtable")
+    assert ((epochs["epoch [$]"] == "does not fit") == (epochs["fits in memory"] == "no")).all()
+    assert (epochs["fits in memory"] == "no").sum() == 2
+
+
+def test_the_median_of_the_cloud_is_a_few_per_cent_above_the_product_of_the_medians():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    assert "a few per cent above the product of the medians" in said["decide"]
+    hours, (cost, rent) = 1.82 * 8 * 24, table("09", "choices").loc["cloud-h100"].iloc[[0, 5]]
+    product = hours * float(re.match(r"\$([\d.]+) per hour", rent)[1])
+    assert 1.02 < float(cost.split()[0].replace(",", "")) / product < 1.08
+
+
 def spot() -> re.Match[str]:
     """Return the words of the record on one spot GPU: cost with its ends, and hours per run."""
     return re.match(r"\$([\d,]+) \(([\d,]+) to ([\d,]+)\), (\d+) h per run", decision("09")[SPOT])
@@ -92,8 +166,8 @@ def test_one_spot_gpu_is_in_time_and_named_where_it_costs_less_than_each_offer()
     assert float(said[1].replace(",", "")) < min(cost) and float(said[4]) < 24 * 7
     assert decision("09")["Choice"].endswith(", or one spot H100 if your runs save checkpoints")
     page = nbformat.read(FOLDER / "09-where-to-run.ipynb", as_version=4)
-    words = next(cell.source for cell in page.cells if cell.id == "explain3")
-    assert f"about {said[4]} hours, interruptions included" in words and "less than any of your three offers" in words
+    text = next(cell.source for cell in page.cells if cell.id == "explain3")
+    assert f"about {said[4]} hours, interruptions included" in text and "less than any of your three offers" in text
 
 
 @pytest.mark.parametrize(

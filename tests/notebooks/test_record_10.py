@@ -2,9 +2,12 @@
 
 import re
 
+import nbformat
 import pandas as pd
 import pytest
-from records import decision, table, words
+from records import FOLDER, decision, table, words
+
+import cookbook as cb
 
 HOUR, COUNT, PRICED = "service at the slow end [$ per hour]", "GPUs (slow end)", "priced by"
 
@@ -104,6 +107,43 @@ def test_an_api_that_an_offer_undercuts_is_not_in_the_choice():
     assert follows(offers, table("10", "apis"), record)
 
 
+def other_weights(offers: pd.Series, text: str, record: dict[str, str]) -> bool:
+    """Whether the page and the record say that the APIs serve a later model of the shape of ours."""
+    return (
+        all(re.search(r"3\.1.8b", name, re.I) for name in offers)
+        and "both prices below are for Llama 3.1 8B, whose arithmetic is that of Llama 3 8B" in text
+        and record["Or an API"].endswith("; the API's version of the model may differ")
+    )
+
+
+def test_the_api_serves_other_weights_of_the_same_shape():
+    rows = cb.table("api_prices").query("model == 'llama3_8b'")
+    text, record = said()["sizingtext"], decision("10")
+    assert sorted(rows.provider) == sorted(table("10", "apis").index) and len(rows) == 2
+    assert other_weights(rows.offer, text, record)
+    assert not other_weights(pd.Series(["Llama 3 8B", "Llama 3.1 8B"]), text, record)
+    assert not other_weights(rows.offer, text.replace("of the same shape", "itself").replace("3.1", "3"), record)
+    without = record | {"Or an API": record["Or an API"].partition("; the API's")[0]}
+    assert not other_weights(rows.offer, text, without)
+
+
+def short_of(printed: str, text: str) -> bool:
+    """Whether the mean over publishers that is printed is as far from 80 % as the text says."""
+    mean = int(re.search(r"mean over all \d+ publishers: (\d+) % inside", printed)[1])
+    return "the mean over publishers, which falls a little short of it" in text and 70 < mean < 80
+
+
+def test_the_mean_over_publishers_falls_a_little_short():
+    printed = words("10", "reality")
+    assert short_of(printed, said()["realitytext"])
+    assert not short_of(re.sub(r"\d+ % inside", "84 % inside", printed), said()["realitytext"])
+
+
+def said() -> dict[str, str]:
+    """Return the text of each cell of the page."""
+    return {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("10-*.ipynb")), as_version=4).cells}
+
+
 OWN, FROM = "own GPUs [$ per hour]", "own pays from [requests/s]"
 
 
@@ -146,6 +186,7 @@ def settles(test: str, offers: pd.DataFrame, stack: str, load: float, choice: st
         (flags["random-input-len"], flags["random-output-len"]) == (prompt, reply)
         and flags["max-num-seqs"] == places.replace(",", "")
         and abs(float(flags["request-rate"]) * int(flags["tensor-parallel-size"]) - load / many) < 0.1
+        and float(flags["num-prompts"]) / float(flags["request-rate"]) > 5 * 60  # longer than ramp-up and drain [s]
         and flags["metric-percentiles"] == re.search(r"at p(\d+)", stack)[1]
         and f"checkpoint of {stack.split(',')[0]}" in test
         and f"{many} × h100-sxm are enough if" in test
@@ -164,6 +205,7 @@ def test_the_load_test_is_that_of_the_order():
     assert choice.startswith("open: ") and settles(test, offers, stack, load, choice)
     for old, new in [
         ("rate 18", "rate 29"),
+        (" --num-prompts 10000", " --num-prompts 1000"),
         ("input-len 512", "input-len 256"),
         ("below 50", "below 80"),
         ("8 ×", "5 ×"),
