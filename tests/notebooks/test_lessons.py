@@ -568,6 +568,44 @@ def test_13_waits_by_formula_and_what_a_claim_holds():
     assert "more than eight tenths of the jobs" in words and (static.finished / static.jobs).mean() > 0.8
     over = cb.planning.cluster_gains(cb.table("cluster_weeks"), against="fifo").query("policy == 'fair'")
     assert (over[over.load <= 1].utilisation < 0.05).all() and (over.wait_high < 1).all()
+    busy = over.set_index(["load", "mix"]).loc[(1.2, "mixed")]
+    assert f"({100 * busy.finished:.0f} % more at 1.2)" in words and busy.utilisation < 0.05
+    assert (over[over.load < 1].finished < 0.15).all() and "below a load of 1, what it saves is mainly waiting" in words
+
+
+def test_13_above_a_load_of_one_fair_share_finishes_small_jobs_and_large_ones_wait():
+    assert "small jobs pass the large ones, and more of the large ones are still in the queue" in prose("13")
+    done = {}
+    for policy in ("fifo", "fair"):
+        jobs = cb.planning.cluster(policy, nodes=8, load=1.2, mix="mixed", skew=2, seed=0).jobs
+        ended = jobs[jobs.end <= 7 * 86400]
+        done[policy] = {gpus: (ended.gpus == gpus).sum() for gpus in (1, 16)}
+    assert done["fair"][1] > 1.2 * done["fifo"][1] and done["fair"][16] < done["fifo"][16]
+
+
+def reserving(cluster) -> None:
+    """Serve teams as fair share does, and keep GPUs for the first job that does not fit, as EASY backfill does."""
+    at, spare, seen = None, 0, set()
+    while left := [job for job in cluster.waiting() if id(job) not in seen]:
+        job = min(left, key=lambda job: (cluster.used[job.team], job.team))
+        seen.add(id(job))
+        if at is None:
+            if not cluster.start(job):
+                at, spare = cluster.reservation(job)
+        elif cluster.now + job.expected <= at:
+            cluster.start(job)
+        elif job.gpus <= spare and cluster.start(job):
+            spare -= job.gpus
+
+
+def test_13_a_reservation_makes_small_jobs_wait_longer_and_the_largest_less():
+    words, waits = prose("13"), {}
+    assert "expect longer waits for small jobs than in this table, and shorter ones for the largest" in words
+    assert "ours reserves nothing, so any job that fits may pass one that does not" in words
+    for policy in ("fair", reserving):
+        runs = [cb.planning.cluster(policy, nodes=8, load=0.8, skew=2, seed=seed).jobs for seed in range(8)]
+        waits[policy] = {gpus: sum(jobs[jobs.gpus == gpus]["wait"].mean() for jobs in runs) for gpus in (1, 16)}
+    assert waits[reserving][1] > 1.2 * waits["fair"][1] and waits[reserving][16] < 0.9 * waits["fair"][16]
 
 
 def test_13_one_fair_queue_waits_less_than_quarters_of_twice_the_gpus():
@@ -606,7 +644,7 @@ def test_14_what_the_votes_say_of_stacks_is_what_the_ranking_says():
     tied = able[able.usd_low <= able.usd_high.iloc[0]]
     assert {"bought", "on demand"} <= set(tied.way) and (tied.devices / tied.machines <= 6).all()
     hours = served.changes().set_index("input")["at"]["use"]
-    assert "below about 22 hours" in prose("14") and hours == pytest.approx(22, abs=0.5)
+    assert "about 22" in prose("14") and hours == pytest.approx(22, abs=0.5)
     # The crossing is one of medians: there the intervals of the two stacks overlap.
     spans = able.set_index("name").loc[["Workstation, 6 × RTX 4090", "Cloud, 1 × A100"]]
     assert "where the intervals overlap" in prose("14") and spans.usd_low.max() < spans.usd_high.min()

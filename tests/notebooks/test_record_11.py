@@ -185,3 +185,26 @@ def test_another_table_gives_another_record(job, column, text):
     plan = table("11", "forecast")
     plan.loc[job, plan.columns[column]] = text
     assert not follows(plan, decision("11"))
+
+
+def splits_the_error(printed: str, networks: pd.DataFrame, best: str, said: str) -> bool:
+    """Whether the text repeats both bandwidths and both errors, of the first training step of the table."""
+    given, copied = re.findall(r"with ([\d.]+) GB/s .*: [\d.]+ s, ([+-]\d+) %", printed)
+    first = networks[networks["run"] == "training step"]["by datasheet [%]"].iloc[0]
+    known = re.search(r"copy (\d+) GB/s", best)[1]
+    return (
+        int(given[1]) == int(first)
+        and f"{float(copied[0]):.0f}" == known
+        and f"bandwidth, {given[0]} GB/s, but a single core copied {known} GB/s" in said
+        and f"would be {-int(copied[1])} % too fast instead of {int(given[1])} % too slow" in said
+    )
+
+
+def test_the_text_says_how_much_of_the_error_is_the_share_of_the_bandwidth():
+    printed, networks, best = words("11", "bandwidth"), table("11", "networks"), words("11", "products")
+    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "explain3")
+    assert splits_the_error(printed, networks, best, said)
+    for old, new in (("3.2 GB", "37.0 GB"), ("+124", "+24"), ("-11", "-31"), ("37.2 GB", "31.0 GB")):
+        assert old in printed and not splits_the_error(printed.replace(old, new), networks, best, said)
+    networks.iloc[0, networks.columns.get_loc("by datasheet [%]")] = "58"
+    assert not splits_the_error(printed, networks, best, said)

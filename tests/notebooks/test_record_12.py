@@ -48,6 +48,7 @@ def follows(page: dict[str, Any]) -> bool:
     )
     return (
         points == sorted(points, reverse=True)
+        and record["Run"].endswith("; two cores of a CPU, a profile of PyTorch")
         and twins
         and record["Cause"].startswith(f"{row.iloc[0]}: {row.iloc[1]} %")
         and record["Gain"] == f"{gain:.1f} times as fast ({low:.1f} to {high:.1f})"
@@ -116,4 +117,10 @@ def test_another_wait_gives_another_share_of_the_network():
 def test_dollars_without_their_condition_do_not_follow():
     other = page()
     other["record"]["Saves"] = other["record"]["Saves"].partition(": ")[2]
+    assert not follows(other)
+
+
+def test_a_run_without_its_tool_does_not_follow():
+    other = page()
+    other["record"]["Run"] = other["record"]["Run"].rpartition("; ")[0]
     assert not follows(other)

@@ -4,11 +4,12 @@ import re
 
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table
+from records import FOLDER, decision, table, words
 
 import cookbook as cb
 
 COST, MACHINES, LATENCY = "3 years [$, 80 %]", "machines (fast to slow end)", "predicted latency [ms]"
+RUN = "run [h, 80 %]"
 
 
 def right_choice(rows: pd.DataFrame, tied: list[int], said: str) -> bool:
@@ -45,6 +46,8 @@ def follows(buyers: pd.DataFrame, sizes: pd.DataFrame, record: dict[str, str]) -
             if latency
             else not slow
         )
+        run = rows[RUN].iloc[first]
+        right &= record.get(f"{who}: run", "").startswith(f"{run} h on {name} (limit ") == bool(run)
         price = rows["priced"].iloc[first]
         if not (
             right and f"{name} ${rows[COST].iloc[first]}" in record[f"{who}: cost"] and price in record[f"{who}: cost"]
@@ -78,6 +81,8 @@ def test_the_record_follows_from_the_buyers():
         (5, "priced", "your quote"),  # one quote less to get
         (2, COST, "36,431 (35,351 to 66,827)"),  # another stack is the start-up's cheapest
         (0, "priced", "your quote"),
+        (0, RUN, "14.9 (9.7 to 20.2)"),  # another time of a run
+        (8, RUN, "1.0 (0.5 to 1.5)"),  # a service has none
     ],
 )
 def test_another_table_gives_another_record(row, column, text):
@@ -120,3 +125,29 @@ def test_the_text_says_what_both_pairs_cost_on_average():
     assert "The best pair costs about a tenth more" in text and "the second pair, three tenths more" in text
     sizes.loc[sizes.index[-1], next(name for name in sizes if "on average" in name)] = "1.12"
     assert extra(sizes) != [1, 3]
+
+
+def core_is_named(printed: str, record: dict[str, str]) -> bool:
+    """Whether the record gives what one core answers, which is several times what arrives, and what to do first."""
+    macs, rate, flop = re.search(
+        r"([\d.]+) million MACs per reading: ([\d,]+) readings/s are (\d+) GFLOP", printed
+    ).groups()
+    able, least, most = re.search(r"answer ([\d,]+) readings/s .*\(80 %: ([\d,]+) to ([\d,]+)\)", printed).groups()
+    arrive = float(rate.replace(",", ""))
+    said = record.get("Not compared", "")
+    return (
+        float(flop) == pytest.approx(2e-3 * float(macs) * arrive, abs=0.5)
+        and float(least.replace(",", "")) > 3 * arrive
+        and said.startswith("processors and edge devices; ")
+        and f"answer {able} readings/s ({least} to {most}), and {rate} arrive at the factory" in said
+        and "on its own computer before you get a quote" in said
+    )
+
+
+def test_the_record_says_what_one_core_answers():
+    printed, record = words("14", "processor"), decision("14")
+    page = (FOLDER / "14-pick-a-stack.ipynb").read_text()
+    assert core_is_named(printed, record) and "answers several times as many readings as arrive" in page
+    for old, new in (("8,300", "8,400"), ("6,100", "2,900"), ("6 GFLOP", "3 GFLOP"), ("1,000 ", "9,000 ")):
+        assert old in printed and not core_is_named(printed.replace(old, new), record)
+    assert not core_is_named(printed, {label: text for label, text in record.items() if label != "Not compared"})

@@ -17,7 +17,8 @@ def follows(cases: pd.DataFrame, record: dict[str, str]) -> bool:
     columns = [place for place, name in enumerate(cases) if name == f"gain at batch {batch}"]
     gains = [float(text) for place in (*columns, columns[0] + 1) for text in mine.iloc[:, place]]
     undecided = "open: ask for the figures below first"
-    choice = "order" if min(gains) >= claim else "do not order" if max(gains) < claim else undecided
+    shown = "order, if the accuracy of your network is shown first"
+    choice = shown if min(gains) >= claim else "do not order" if max(gains) < claim else undecided
     often = [(name, *("never" if text == "0" else text for text in row.iloc[3:5])) for name, row in cases.iterrows()]
     held = "; ".join(f"{name} {work} ({idle} with idle power)" for name, work, idle in often)
     return (
@@ -39,7 +40,10 @@ def sized(printed: str, record: dict[str, str]) -> bool:
         int(whole.replace(",", "")) == count
         and record["Size"] == f"{tiles} tiles on {whole} chip{'s' * (count > 1)} of ISAAC"
         and record["Test card"].startswith(f"a chip like ISAAC's holds {held} of ")
-        and all(word in record["Test card"] for word in ("energy of a conversion", "power of idle tiles"))
+        and all(
+            word in record["Test card"]
+            for word in ("energy of a conversion", "power of idle tiles", "accuracy of your network")
+        )
     )
 
 
@@ -83,3 +87,20 @@ def test_six_bits_stay_within_the_spread_between_programmings():
     assert "the accuracy stays within the spread between programmings" in page and inside_the_spread(curve)
     curve.loc["6", "mean [%]"] = "87.8"
     assert not inside_the_spread(curve)
+
+
+def accuracy_is_told(curve: pd.DataFrame, record: dict[str, str]) -> bool:
+    """Whether the record says what the digits keep at its converters, and that the network's accuracy is unknown."""
+    bits, network = re.search(r"ADCs of (\d+) bits", record["Setup"])[1], record["Setup"].partition(",")[0]
+    kept, software = (float(curve.loc[bits, name]) for name in ("mean [%]", "in software [%]"))
+    digits = f"our digits with these converters: {kept:.0f} % ({software:.0f} % in software)"
+    return record.get("Accuracy") == f"of {network}: unknown, ask for it; {digits}"
+
+
+def test_the_record_does_not_leave_out_accuracy():
+    curve, record = table("15", "adc-curve"), decision("15", "record-form")
+    assert accuracy_is_told(curve, record)
+    assert not accuracy_is_told(curve, record | {"Setup": record["Setup"].replace("8 bits, tiles", "3 bits, tiles")})
+    assert not accuracy_is_told(curve, {label: text for label, text in record.items() if label != "Accuracy"})
+    curve.loc["8", "mean [%]"] = "73.1"
+    assert not accuracy_is_told(curve, record)

@@ -2,9 +2,11 @@
 
 import re
 
+import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from bs4 import BeautifulSoup
+from records import FOLDER, decision, outputs, table, words
 
 SCALED, GRID, SPLIT = "cell-07", "cell-15", "split"
 
@@ -114,3 +116,51 @@ def test_each_objective_has_a_section_that_is_not_optional():
     page = (FOLDER / "history" / "where-this-began.ipynb").read_text()
     sections = re.findall(r'"## (\d)\. (Optional: )?', page)
     assert [number for number, optional in sections if not optional] == ["1", "2", "3"]
+
+
+def source(cell: str) -> str:
+    """Return the text of a cell of the page."""
+    pages = nbformat.read(FOLDER / "history" / "where-this-began.ipynb", as_version=4).cells
+    return next(each.source for each in pages if each.id == cell)
+
+
+def errors() -> dict[str, list[float]]:
+    """Return each publisher's error and that of perfect scaling on one node, which all publishers have."""
+    pages = ("".join(output.get("data", {}).get("text/html", "")) for output in outputs("where", "speedups"))
+    rows = BeautifulSoup(next(page for page in pages if "<tbody>" in page), "html.parser").tbody.find_all("tr")
+    heads, figures = ([[entry.get_text() for entry in row.find_all(name)] for row in rows] for name in ("th", "td"))
+    return {head[0]: [*map(float, row[2:4])] for head, row in zip(heads, figures, strict=True) if head[1:] == ["one"]}
+
+
+def ideal_wins(pairs: dict[str, list[float]], text: str) -> bool:
+    """Whether the publishers for whom perfect scaling is more accurate than our model are those that the text names."""
+    names = [publisher.title() for publisher, (ours, ideal) in pairs.items() if ours > ideal]
+    return names == re.findall(r"for one publisher \((\w+)\)", text)
+
+
+def test_the_publishers_for_whom_perfect_scaling_is_nearer_are_named():
+    pairs, text = errors(), source("cell-27")
+    assert len(pairs) == 5 and ideal_wins(pairs, text)
+    assert not ideal_wins(pairs | {"dell": [9.9, 5.7]}, text) and not ideal_wins(pairs | {"lambda": [2.9, 3.0]}, text)
+
+
+def nearest_batches(seconds: pd.DataFrame, stated: str) -> list[str]:
+    """Return the batches whose times of a GPU and a CPU, and whose ratio, are nearest to what Inspur printed."""
+    cpu, card = (float(figure) for figure in re.search(r"([\d.]+) s on a CPU, ([\d.]+) s on a GPU", stated).groups())
+    aims = {seconds.columns[1]: card, seconds.columns[0]: cpu, "then": cpu / card}
+    rows = seconds[seconds.index.str.isdigit()].astype(float)
+    return [str((rows[name] - aim).abs().idxmin()) for name, aim in aims.items()]
+
+
+def test_no_row_shows_all_three_figures_of_inspur():
+    seconds, stated = table("where", "speech"), source("speech-text")
+    assert nearest_batches(seconds, stated) == ["8192", "512", "32"]
+    assert "that of the largest batch, its CPU time to that of 512, and its factor to that of a batch of 32" in source(
+        "explain-speech"
+    )
+    assert nearest_batches(seconds, stated.replace("256.1", "386.1")) == ["8192", "128", "32"]
+
+
+def test_the_table_of_2017_shows_differences_and_no_rounding():
+    ratios = table("where", "deck")["deck / ours"]
+    assert (ratios[ratios.str.fullmatch(r"[\d.]+")].astype(float) - 1).abs().min() > 0.005
