@@ -142,6 +142,8 @@ ASKED = {
     "generate": lambda: cb.generate("llama3_8b", CHANGED, input_len=512, output_len=128),
     "train_step": lambda: cb.train_step(cb.model("resnet50", image=448), "dgx-h100", micro_batch=[16, 32]),
     "forward_pass": lambda: cb.forward_pass("resnet50", cb.machine("dgx-h100"), batch=np.array([1, 8])),
+    "fewer of a node": lambda: cb.forward_pass("resnet50", cb.machine("dgx-h100", per_node=4), batch=8),
+    "range": lambda: cb.finetune("llama3_8b", "h100-sxm", devices=range(1, 3)),
     "plan_run": lambda: cb.plan_run("llama3_8b", "h100-sxm", tokens="1 T", devices=64),
     "search": lambda: cb.search("llama3_8b", "dgx-h100", devices=16, global_batch=64),
     "finetune": lambda: cb.finetune("llama3_8b", cb.accelerator("mine", **OWN), method=("lora", "qlora"), tokens=2e7),
@@ -181,6 +183,16 @@ def test_a_card_shows_the_facts_and_the_first_table(make):
     for table in list(tables.values())[:1]:
         assert all(html_text(str(column)) in page for column in table.columns)
     assert (tables or facts) and not any(isinstance(fact, float) for fact in facts.values())
+
+
+def test_a_record_keeps_its_call_when_another_gives_the_same_one():
+    price = cb.planning.hourly_usd("h100-sxm")
+    other = cb.planning.device_usd("h100-sxm")
+    assert "hourly_usd" in price.call() and "device_usd" in other.call() and price == other
+
+
+def test_functions_of_the_reader_are_names():
+    assert as_python(lambda: 1) == "my_function" and as_python({}.keys()) == "my_dict_keys"
 
 
 def test_a_record_without_a_name_is_the_readers_variable(monkeypatch):

@@ -80,7 +80,7 @@ def _of_row(name: str, table: str) -> tuple[str, ...]:
 
 def public_name(module: str, name: str) -> str:
     """Return how a notebook writes a function: ``cb.serve`` where a namespace offers it, else its dotted name."""
-    wanted = getattr(import_module(module), name)
+    wanted = getattr(import_module(module), name, None)
     for namespace, short in NAMESPACES.items():
         offered = import_module(namespace)
         if name in offered.__all__ and getattr(offered, name) is wanted:
@@ -124,7 +124,7 @@ def as_python(value: Any) -> str:
         return ("[{}]" if isinstance(value, list) else "({})").format(", ".join(map(as_python, value)))
     if isinstance(value, float) and not math.isfinite(value):
         return f'float("{value}")'
-    if value is None or isinstance(value, (bool, int, float)):
+    if value is None or isinstance(value, (bool, int, float, range)):
         return repr(value)
     return _record_text(value)
 

@@ -50,7 +50,9 @@ class Launch(Result):
         return self.command
 
     def __str__(self) -> str:
-        return "\n".join([self.command, *(f"# {note}" for note in self.notes), f"# verify:\n{self.verify}"])
+        return "\n".join(
+            [self.command, *(f"# {' '.join(note.split())}" for note in self.notes), f"# verify:\n{self.verify}"]
+        )
 
     def _repr_html_(self) -> str:
         return card(f"{self.engine} ({self.version})", {"start": self.command, "verify": self.verify}, self.notes)

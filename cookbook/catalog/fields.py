@@ -23,6 +23,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import islice
@@ -523,6 +524,7 @@ def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[
                     kwargs[name] = value
             answer = function(*args, **kwargs)
             if isinstance(answer, Result):
+                answer = copy(answer)  # another call may have given the same record, and keeps it
                 object.__setattr__(answer, "_made_by", made_by)  # its dataclass is frozen
             return answer
 

@@ -96,9 +96,11 @@ class Machine(ByFigures):
     sources: tuple[str, ...] = field(repr=False)
 
     def python(self) -> str:
-        """Return Python that names this machine: its server, its instance, or its accelerator."""
+        """Return Python that gives this machine: its server, its instance or its accelerator, and devices of a node."""
         named = self.server or self.instance
-        return as_python(named) if named else self.accelerator.python()
+        text = as_python(named) if named else self.accelerator.python()
+        usual = machine(named or self.accelerator).per_node
+        return text if not text or usual == self.per_node else f"cb.machine({text}, per_node={self.per_node})"
 
     def __repr__(self) -> str:
         rates = f"link {units.human(self.link, 'B/s')}, network {units.human(self.network, 'B/s')} a device"

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from pathlib import Path
 from typing import Any
 
-from cookbook.catalog.fields import NUMERIC, Field
+from cookbook.catalog.fields import NUMERIC, Field, declared
 from cookbook.publish.commands import COMMANDS, answer, arguments_of, as_data, as_json, as_text, refusal_data
 from cookbook.units import shown
 
 # Files are read by the shell alone.
-TOOLS = {name.replace("-", "_"): command for name, command in COMMANDS.items() if name != "explain"}
+TOOLS = {
+    name.replace("-", "_"): command
+    for name, command in COMMANDS.items()
+    if not any(Path in field.records for field in declared(command.function).values())
+}
 # Letters of an answer as JSON that are sent as text too, for assistants that read text alone; longer ones as a table.
 MAX_TEXT = 20_000
 WORDS = (

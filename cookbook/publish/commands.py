@@ -241,7 +241,7 @@ def refusal_data(problem: Exception, command: Command, given: Mapping[str, Any])
 
 def as_json(data: Mapping[str, Any]) -> str:
     """Return plain values, `data`, as one JSON object."""
-    return json.dumps(data, ensure_ascii=False, allow_nan=False, indent=1)
+    return json.dumps(data, allow_nan=False, indent=1)
 
 
 def as_text(answer: Any, columns: Sequence[str] = ()) -> str:

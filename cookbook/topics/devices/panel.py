@@ -19,7 +19,7 @@ from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MUTED, PALETTE, row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels import options, pasted, shell, text
+from cookbook.panels import options, shell, text
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
 from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
@@ -412,16 +412,16 @@ def _prompt(model: Any, phase: str) -> str:
 
 
 def _code(values: dict[str, Any], view: Compared) -> str:
-    devices = pasted.device_text(values["accelerators"])
+    devices = options.device_text(values["accelerators"])
     call = {"phase": values["phase"], "batch": values["batch"]}
     call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
     call |= {"software": values["software"]} if values["software"] else {}
     call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
     lines = [shell.panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
-    lines.append(f"cb.planning.compare({pasted.model_text(values['model'])}, {devices}, {calls.keywords(call)})")
+    lines.append(f"cb.planning.compare({options.model_text(values['model'])}, {devices}, {calls.keywords(call)})")
     if values["picture"] == "roofline":
         on = dict(zip(options.keys_of(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
-        where = f"{pasted.model_text(values['model'])}, {pasted.device_text(on)}, {values['batch']}"
+        where = f"{options.model_text(values['model'])}, {options.device_text(on)}, {values['batch']}"
         lines.append(f"cb.roofline_table({where}, precision={calls.as_python(view.looked['precision'])})")
     return "\n".join(lines)
 

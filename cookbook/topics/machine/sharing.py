@@ -197,6 +197,7 @@ def write_rows(report: Report, accelerator: str | Accelerator | Machine, path: s
         known = {name: keys(name, directory) for column in columns.columns if (name := column.refers_to)}
         _, errors = read_columns(read(file), columns, known | {"sources": known["sources"] | {SOURCE}})
         if errors:
+            file.unlink()
             raise ValueError(f"{file.name}: {errors[0]}")
         files.append(file)
     return files

@@ -160,7 +160,8 @@ def what_runs(
     table = _speeds(pairs, found, unbounded.memory_bytes, device.accelerator.memory_bytes)
     if weights_format is None:
         least = table.groupby("name")["memory_bytes"].cummin()
-        table = table[least < least.groupby(table["name"]).shift(fill_value=math.inf)].reset_index(drop=True)
+        before = least.groupby(table["name"]).shift(fill_value=math.inf)
+        table = table[~(least >= before)].reset_index(drop=True)  # one that cannot be said stays, with its reason
     own = found.assumed[0].taken if pairs else {}
     assumed |= {"software": own["software"]} if "software" in own else {}
     return Fitting(_running(table, device), table, _printed_speeds(table), Assumptions(assumed))
@@ -389,8 +390,10 @@ def _served(
     rows: list[dict[str, Any]] = []
     machines = [hardware.machine(device) for device in devices]
     formats = _formats(network)
-    memory = np.ravel(_answers([(network, name) for name in formats], unbounded, asked).memory_bytes)
-    for name, total in zip(formats, memory.tolist(), strict=True):
+    found = _answers([(network, name) for name in formats], unbounded, asked)
+    if found.why[0]:
+        raise Refused(found.why[0])
+    for name, total in zip(formats, np.ravel(found.memory_bytes).tolist(), strict=True):
 
         def at(count: int, name: str = name) -> tuple[Any, Any]:
             found = _answers([(network, name)] * len(machines), machines, {**asked, "tp": count})

@@ -24,6 +24,7 @@ from cookbook.panels.options import (
     data_sets,
     few,
     listed_options,
+    model_text,
     named_model,
     networks,
     own_model,
@@ -31,7 +32,6 @@ from cookbook.panels.options import (
     printed,
     title_of,
 )
-from cookbook.panels.pasted import model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import at_your_price, counted, dollar_range, duration, percent
 from cookbook.topics.costs.cost import BOUGHT, MONTHS, UNVALIDATED

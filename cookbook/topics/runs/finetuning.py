@@ -31,6 +31,7 @@ from cookbook.topics.runs.search import (
     SYSTEM,
     TOKENS,
     System,
+    devices_of_a_node,
     machine_of,
     model_of,
     shape_of,
@@ -154,10 +155,11 @@ class FineTuning(Result):
         """
         own, shared = self._table.iloc[one_of("row", row, self._able, "does not fit the memory")], self.settings
         devices, adapted = int(own["devices"]), own["method"] != "full"
+        node = devices_of_a_node(devices, int(shared["per_node"]))
         settings = {
             **shared,
-            "devices": devices,
-            "nodes": -(-devices // max(int(shared["per_node"]), 1)),
+            "devices": node,
+            "nodes": devices // node,
             "recipe": f"{'lora' if adapted else 'full'} on {'several' if devices > 1 else 'one'}",
             "model_config": shared["network"][1],
             **{name: own[name] for name in ("method", "recompute", "micro_batch", "seq", "global_batch")},

@@ -19,7 +19,9 @@ from cookbook.panels.options import (
     assumed,
     cited,
     device_of,
+    device_text,
     model_of,
+    model_text,
     networks,
     own_accelerator,
     own_model,
@@ -27,7 +29,6 @@ from cookbook.panels.options import (
     plain_model,
     rounded,
 )
-from cookbook.panels.pasted import device_text, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import Source, at_your_price, capital, counted, in_words, listed, price_badge, short_name
 from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune

@@ -22,8 +22,10 @@ from cookbook.panels.options import (
     SOME_LAYERS,
     assumed,
     cited,
+    device_text,
     machines,
     model_of,
+    model_text,
     named_device,
     named_model,
     networks,
@@ -35,7 +37,6 @@ from cookbook.panels.options import (
     step_parts,
     title_of,
 )
-from cookbook.panels.pasted import device_text, model_text
 from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, percent
 from cookbook.prediction.kinds.transformer import is_language_model

@@ -585,6 +585,16 @@ def machine_of(system: System) -> Machine:
     return hardware.machine(SYSTEM.read(system, "accelerator"))
 
 
+def devices_of_a_node(devices: int, per_node: int, tp: int = 1) -> int:
+    """Return how many devices of each node a run takes: as many as divide its `devices`, whole tensor-parallel groups.
+
+    >>> devices_of_a_node(16, 8), devices_of_a_node(12, 8), devices_of_a_node(12, 8, tp=4)
+    (8, 6, 4)
+    """
+    most = max(min(per_node, devices), 1)
+    return next((node for node in range(most, 0, -1) if devices % node == 0 and node % tp == 0), devices)
+
+
 def start_training(engine: str, row: Mapping[str, Any], shared: Mapping[str, Any]) -> Launch:
     """Return the command line of a parallelism configuration.
 
@@ -597,13 +607,14 @@ def start_training(engine: str, row: Mapping[str, Any], shared: Mapping[str, Any
     shared : mapping
         What all rows have in common: `Layouts.settings`.
     """
-    devices, node = int(row["devices"]), min(int(shared["per_node"]), int(row["devices"]))
+    devices = int(row["devices"])
+    node = devices_of_a_node(devices, int(shared["per_node"]), int(row["tp"]))
     split = row["zero"] >= 1
     shard = row["dp"] if row.get("shard", ALL_REPLICAS) == ALL_REPLICAS else int(row["shard"])
     settings = {
         **shared,
         "per_node": node,
-        "nodes": math.ceil(devices / node),
+        "nodes": devices // node,
         "model_config": shared["network"][1],
         **{name: row[name] for name in (*AXES[1:], "dp")},
         "dp_replicate": row["dp"] // shard if split else row["dp"],

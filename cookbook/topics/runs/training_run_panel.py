@@ -23,8 +23,10 @@ from cookbook.panels.options import (
     PRICES_PER_HOUR,
     assumed,
     cited,
+    device_text,
     machines,
     model_of,
+    model_text,
     named_model,
     networks,
     own_accelerator,
@@ -34,7 +36,6 @@ from cookbook.panels.options import (
     rounded,
     step_parts,
 )
-from cookbook.panels.pasted import device_text, model_text
 from cookbook.panels.shell import Panel, Picture, View, panel_call
 from cookbook.panels.text import (
     at_your_price,

@@ -26,7 +26,9 @@ from cookbook.panels.options import (
     assumed,
     cited,
     device_of,
+    device_text,
     model_of,
+    model_text,
     named_model,
     networks,
     own_accelerator,
@@ -35,7 +37,6 @@ from cookbook.panels.options import (
     plain_model,
     rounded,
 )
-from cookbook.panels.pasted import device_text, model_text
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import (
     at_your_price,

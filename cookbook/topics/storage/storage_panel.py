@@ -16,7 +16,7 @@ from cookbook import catalog
 from cookbook.catalog import calls
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts.look import nice_ceiling, row_order
-from cookbook.panels import options, pasted, shell
+from cookbook.panels import options, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.shell import Panel, Part, Picture, View
 from cookbook.panels.text import Source, capital, counted, in_words, percent, short_name
@@ -376,7 +376,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any], scene: Scene) -> str:
-    what = [pasted.model_text(values["model"]), pasted.device_text(values["system"])]
+    what = [options.model_text(values["model"]), options.device_text(values["system"])]
     what += map(calls.as_python, scene.names[2:])
     call = f"cb.match_storage({', '.join(what)}, {calls.keywords(scene.given)})"
     return f"{shell.panel_call(storage, values)}\n{call}"

@@ -193,3 +193,11 @@ def test_other_networks_and_unknown_names_are_refused():
         what_runs("rtx-4090", models=["resnet50"])
     with pytest.raises(UnknownName, match="rtx-4090"):
         what_runs("rtx-4909")
+
+
+def test_what_cannot_be_said_has_its_reason():
+    """A prompt that is longer than the model's positions: no speed, and no claim that nothing holds the model."""
+    found = cb.planning.what_runs("rtx-4090", models=["gpt2"], input_len=2000)
+    assert len(found.table) and (found.table["why"].str.len() > 0).all() and "none of 0" not in found.summary()
+    with pytest.raises(Refused, match="input_len"):
+        cb.planning.need("gpt2", input_len=2000)

@@ -83,27 +83,41 @@ def test_groups_that_share_states_are_said():
 def test_fine_tuning_by_each_method(tuned):
     table = tuned.table
     able = [number for number, fits in enumerate(table["fits"]) if fits in ("yes", "likely")]
+    seen = set()
     for number in able:
         row = table.iloc[number]
         if row["devices"] > 1 and row["zero"] < 2:
             continue
         told = tuned.launch(row=number)
+        seen.add(row["method"])
         keys = {word.partition("=")[0] for word in told.command.split() if "=" in word}
         assert keys <= {word.partition("=")[0] for word in known("torchtune")}
         assert not [note for note in told.notes if note.startswith("No flag of")]
         assert ("model.quantize_base=True" in told.command) == (row["method"] == "qlora")
         assert f"enable_activation_checkpointing={row['recompute'] == 'full'}" in told.command
+    assert seen == set(table["method"].iloc[able]) and len(seen) > 1
     assert tuned.launch().command == tuned.launch(row=able[0]).command
     with pytest.raises(catalog.Refused, match="does not fit the memory"):
         tuned.launch(row=0)
 
 
 def test_two_devices_without_sharding_are_refused():
-    both = cb.finetune("llama3_8b", "h100-sxm", method="qlora", devices=2)
-    if both.table["zero"].iloc[0] == 0:
-        with pytest.raises(catalog.Refused, match="give zero = 2 or 3"):
-            both.launch()
+    both = cb.finetune("llama3_8b", "h100-sxm", method="qlora", devices=2, zero=0)
+    with pytest.raises(catalog.Refused, match="give zero = 2 or 3"):
+        both.launch()
     sharded = cb.finetune("llama3_8b", "h100-sxm", method="lora", devices=2, zero=2, rank=32, seq=1024)
     line = sharded.launch().command
     assert "fsdp_reshard_after_forward=False" in line and "lora_finetune_distributed" in line
     assert "model.lora_rank=32" in line and "tokenizer.max_seq_len=1024" in line
+
+
+def test_as_many_processes_as_devices_are_started():
+    """Nodes are filled as evenly as the devices divide, and each has whole tensor-parallel groups."""
+    for devices in (8, 12, 16):
+        layouts = cb.planning.search("llama2_7b", "h100-sxm", devices, 96)
+        for row in layouts.table.groupby("tp").head(1).index:
+            words = dict(word.split("=") for word in layouts.launch(row=int(row)).command.split() if "=" in word)
+            node, nodes = int(words["--nproc_per_node"]), int(words.get("--nnodes", 1))
+            assert node * nodes == devices and node <= 8 and node % layouts.table.loc[row, "tp"] == 0
+    tuned = cb.finetune("llama3_8b", "h100-sxm", method="lora", devices=16, zero=3)
+    assert "--nproc_per_node 8 " in tuned.launch().command and any("2 nodes" in note for note in tuned.launch().notes)
