@@ -113,9 +113,12 @@ def ordered(ends: pd.DataFrame, words: str) -> bool:
     moved = {
         name: abs(float(high.replace(",", "")) - float(low.replace(",", ""))) for name, low, high in ends.itertuples()
     }
-    named = ["use: 100 or 50 % of hours", "time of a step", "years of use", "administrator", "price of the machine"]
+    named = ["use: 100 or 50 % of hours", "years of use", "administrator", "price of the machine"]
     sizes = [moved[name] for name in named]
-    asked = "*Ask about use first, then about the time of a step, the years of use, staff, and last the price.*"
+    asked = (
+        "*Ask about use first, then for a quote of the rent, then about the years of use and staff, and last about the "
+        "price of the server.*"
+    )
     return asked in words and sizes == sorted(sizes, reverse=True)
 
 
@@ -125,6 +128,21 @@ def test_the_figures_are_asked_for_in_the_order_of_what_they_move():
     assert ordered(ends, said["explain4"])
     ends.loc["years of use"] = ["7,046", "5,525"]
     assert not ordered(ends, said["explain4"])
+
+
+def test_the_time_of_a_step_cannot_decide_between_the_server_and_the_cloud():
+    """It moves both costs by nearly one factor, and moves the cost of the workstation by another."""
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    assert "by the same factor, so it cannot decide between the server and the cloud" in said["explain4"]
+    task = dict(epochs=3, runs=8, deadline="7 d", region="us", seq=2048, years=2, utilisation=0.8)
+    places = ["on-premises-h100", "cloud-h100"]
+    found = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=places, **task)
+    step = [found.tornado(place).set_index("figure").loc["step"] for place in places]
+    factors = [row["usd_high"] / row["usd_low"] for row in step]
+    assert factors[0] == pytest.approx(factors[1], rel=0.03) and factors[0] > 1.4
+    server, cloud = found.frame()["usd"]
+    assert step[0]["usd_high"] < cloud and server < cloud, "use at 50 % alone reverses the order"
+    assert float(table("09", "tornado").loc["use: 100 or 50 % of hours"].iloc[1].replace(",", "")) > cloud
 
 
 def test_an_epoch_has_no_price_where_the_job_does_not_fit():

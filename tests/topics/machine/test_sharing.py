@@ -70,6 +70,7 @@ def test_a_row_that_the_schema_does_not_allow_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(sharing, "rows_to_share", lambda *_: rows)
     with pytest.raises(ValueError, match="my-card"):
         sharing.write_rows(REPORT, DEVICE, tmp_path / "measured.json")
+    assert not list(tmp_path.iterdir()), "a file that is not valid must not look ready to share"
 
 
 def test_a_line_states_both_times_and_whether_the_measurement_is_inside():
