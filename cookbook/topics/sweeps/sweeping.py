@@ -259,7 +259,7 @@ def _blocks(of: str, network: Workload, values: dict[str, list[Any]]) -> Iterato
         }
         if len(good):
             try:
-                answer = FUNCTIONS[of](network, arguments.pop("accelerator"), **arguments)
+                answer = FUNCTIONS[of](network, arguments.pop("accelerator", None), **arguments)
             except ValueError as refused:
                 block["why"][good] = refusal_of(refused)
             else:

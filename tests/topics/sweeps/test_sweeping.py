@@ -194,3 +194,10 @@ def test_a_column_of_a_table_is_an_axis():
     assert frame["batch"].tolist() == [16, 32]
     steps = cb.train_step("resnet50", "t4", micro_batch=batches)
     assert steps.point.tolist() == cb.train_step("resnet50", "t4", micro_batch=[16, 32]).point.tolist()
+
+
+def test_no_accelerator_is_a_reason_in_each_row():
+    rows = cb.sweep(
+        "train_step", model="llama2_7b", accelerator=None, devices=[8, 16], global_batch=512, progress=False
+    )
+    assert len(rows) == 2 and rows["why"].str.startswith("accelerator = None is no machine; give").all()
