@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 from cookbook import catalog, hardware, units
-from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.parts import part_groups
 from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Option, Own
@@ -385,18 +384,3 @@ def rounded(frame: pd.DataFrame, columns: Iterable[str]) -> pd.DataFrame:
     """Missing numbers as None, numbers to six digits."""
     numbers = frame[list(columns)].astype(float).map(lambda value: float(f"{value:.6g}"))
     return frame.assign(**numbers.astype(object).where(numbers.notna(), None))
-
-
-def model_text(value: Any) -> str:
-    """Argument `model` of `cb.requirements`: a name, a record, the reader's own layers or configuration."""
-    if not isinstance(value, Mapping) or "layers" not in value:
-        return f"cb.model({as_python(value)})" if isinstance(value, Mapping) else as_python(value)
-    more = "".join(f", {name}={as_python(value[name])}" for name in ("input", "title") if name in value)
-    return f"cb.layers({as_python(value['layers'])}{more})"
-
-
-def device_text(value: Any) -> str:
-    """Argument `system` or `accelerators`: a name, an accelerator like another, or several of them."""
-    if isinstance(value, list):
-        return f"[{', '.join(map(device_text, value))}]"
-    return f"cb.accelerator({keywords(value)})" if isinstance(value, Mapping) else as_python(value)

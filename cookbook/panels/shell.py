@@ -18,7 +18,7 @@ import pandas as pd
 import traitlets
 
 from cookbook import catalog
-from cookbook.catalog.calls import as_python
+from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.files import csv_text
 from cookbook.catalog.refusals import NOT_READ, refusal_of
 from cookbook.charts import live
@@ -586,3 +586,18 @@ def panel_call(
     lost = [each.title for each in chosen if isinstance(each, zoo.Workload) and each.python() == zoo.UNNAMED]
     before = f"# {zoo.UNNAMED} is the network that you gave this panel: {lost[0]}\n" if lost else ""
     return f"{before}cb.panels.{make.__name__}({arguments})"
+
+
+def model_text(value: Any) -> str:
+    """Argument `model` of `cb.requirements`: a name, a record, the reader's own layers or configuration."""
+    if not isinstance(value, Mapping) or "layers" not in value:
+        return f"cb.model({as_python(value)})" if isinstance(value, Mapping) else as_python(value)
+    more = "".join(f", {name}={as_python(value[name])}" for name in ("input", "title") if name in value)
+    return f"cb.layers({as_python(value['layers'])}{more})"
+
+
+def device_text(value: Any) -> str:
+    """Argument `system` or `accelerators`: a name, an accelerator like another, or several of them."""
+    if isinstance(value, list):
+        return f"[{', '.join(map(device_text, value))}]"
+    return f"cb.accelerator({keywords(value)})" if isinstance(value, Mapping) else as_python(value)

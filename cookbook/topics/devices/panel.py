@@ -412,16 +412,16 @@ def _prompt(model: Any, phase: str) -> str:
 
 
 def _code(values: dict[str, Any], view: Compared) -> str:
-    devices = options.device_text(values["accelerators"])
+    devices = shell.device_text(values["accelerators"])
     call = {"phase": values["phase"], "batch": values["batch"]}
     call |= {} if values["precision"] == USUAL else {"precision": values["precision"]}
     call |= {"software": values["software"]} if values["software"] else {}
     call |= {"way": values["way"]} if values["way"] != DEFAULTS["way"] else {}
     lines = [shell.panel_call(accelerators, values, DEFAULTS, {"accelerators": devices})]
-    lines.append(f"cb.planning.compare({options.model_text(values['model'])}, {devices}, {calls.keywords(call)})")
+    lines.append(f"cb.planning.compare({shell.model_text(values['model'])}, {devices}, {calls.keywords(call)})")
     if values["picture"] == "roofline":
         on = dict(zip(options.keys_of(values["accelerators"]), values["accelerators"], strict=True))[values["on"]]
-        where = f"{options.model_text(values['model'])}, {options.device_text(on)}, {values['batch']}"
+        where = f"{shell.model_text(values['model'])}, {shell.device_text(on)}, {values['batch']}"
         lines.append(f"cb.roofline_table({where}, precision={calls.as_python(view.looked['precision'])})")
     return "\n".join(lines)
 

@@ -21,9 +21,7 @@ from cookbook.panels.options import (
     assumed,
     cited,
     device_of,
-    device_text,
     model_of,
-    model_text,
     networks,
     origin,
     own_accelerator,
@@ -33,7 +31,7 @@ from cookbook.panels.options import (
     plain_model,
 )
 from cookbook.panels.options import accelerators as device_options
-from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, device_text, model_text, panel_call
 from cookbook.panels.text import Source, counted, duration, listed, memories, share_of_peak, short_name, spoken
 from cookbook.prediction.kernels import observed_efficiency
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of

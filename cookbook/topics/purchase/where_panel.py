@@ -24,7 +24,6 @@ from cookbook.panels.options import (
     data_sets,
     few,
     listed_options,
-    model_text,
     named_model,
     networks,
     own_model,
@@ -32,7 +31,7 @@ from cookbook.panels.options import (
     printed,
     title_of,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, model_text, panel_call
 from cookbook.panels.text import at_your_price, counted, dollar_range, duration, percent
 from cookbook.topics.costs.cost import BOUGHT, MONTHS, UNVALIDATED
 from cookbook.topics.devices.comparison import doubt

@@ -19,9 +19,7 @@ from cookbook.panels.options import (
     assumed,
     cited,
     device_of,
-    device_text,
     model_of,
-    model_text,
     networks,
     own_accelerator,
     own_model,
@@ -29,7 +27,7 @@ from cookbook.panels.options import (
     plain_model,
     rounded,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call
 from cookbook.panels.text import Source, at_your_price, capital, counted, in_words, listed, price_badge, short_name
 from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune
 from cookbook.units import dollars, human, ratio

@@ -22,10 +22,8 @@ from cookbook.panels.options import (
     SOME_LAYERS,
     assumed,
     cited,
-    device_text,
     machines,
     model_of,
-    model_text,
     named_device,
     named_model,
     networks,
@@ -37,7 +35,7 @@ from cookbook.panels.options import (
     step_parts,
     title_of,
 )
-from cookbook.panels.shell import Panel, Picture, View, panel_call
+from cookbook.panels.shell import Panel, Picture, View, device_text, model_text, panel_call
 from cookbook.panels.text import counted, figure, percent
 from cookbook.prediction.kinds.transformer import is_language_model
 from cookbook.prediction.precision import TRAINING_FORMATS, usual_precision

@@ -23,10 +23,8 @@ from cookbook.panels.options import (
     PRICES_PER_HOUR,
     assumed,
     cited,
-    device_text,
     machines,
     model_of,
-    model_text,
     named_model,
     networks,
     own_accelerator,
@@ -36,7 +34,7 @@ from cookbook.panels.options import (
     rounded,
     step_parts,
 )
-from cookbook.panels.shell import Panel, Picture, View, panel_call
+from cookbook.panels.shell import Panel, Picture, View, device_text, model_text, panel_call
 from cookbook.panels.text import (
     at_your_price,
     dollar_range,

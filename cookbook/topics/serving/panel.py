@@ -26,9 +26,7 @@ from cookbook.panels.options import (
     assumed,
     cited,
     device_of,
-    device_text,
     model_of,
-    model_text,
     named_model,
     networks,
     own_accelerator,
@@ -37,7 +35,7 @@ from cookbook.panels.options import (
     plain_model,
     rounded,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call
 from cookbook.panels.text import (
     at_your_price,
     capital,

@@ -376,7 +376,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 
 def _code(values: dict[str, Any], scene: Scene) -> str:
-    what = [options.model_text(values["model"]), options.device_text(values["system"])]
+    what = [shell.model_text(values["model"]), shell.device_text(values["system"])]
     what += map(calls.as_python, scene.names[2:])
     call = f"cb.match_storage({', '.join(what)}, {calls.keywords(scene.given)})"
     return f"{shell.panel_call(storage, values)}\n{call}"
