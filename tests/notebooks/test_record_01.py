@@ -186,7 +186,7 @@ def is_about_sixteen_bytes(said: dict[str, str], smaller: pd.DataFrame, methods:
     bytes_each = sizes.iloc[:, 0] * 2**30 / parameters
     return (
         "You train with AdamW, at 16 bytes per trained parameter" in said["predict3"]
-        and "at 16 bytes per parameter, full fine-tuning needs five times the card" in said["predict3"]
+        and "at 16 bytes per parameter, full fine-tuning needs five times the memory of the card" in said["predict3"]
         and 4.5 < 16 * parameters / 2**30 / card < 5.5
         and bytes_each.between([16, 10], [17, 11]).all()  # the latter: 2 + 2 + 4 and two states of one byte
         and (sizes.iloc[:, 1] > card).all()

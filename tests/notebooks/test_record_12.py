@@ -65,7 +65,7 @@ def vote_holds(page: dict[str, Any]) -> bool:
     """Whether the table leaves open that a neighbour doubles Edith's steps, as the feedback on that vote says."""
     *parts, steps = ([float(text.split()[0]) for text in row] for row in page["pair"].itertuples(index=False))
     stretched = all(edith * steps[1] > 1.3 * anna * steps[0] and abs(edith - anna) <= 2 for anna, edith in parts)
-    said = "Not c): it would look just like this: all parts are longer, and the shares stay." in page["vote"]
+    said = "Not c): it would look just like this: all parts are longer, and the shares stay the same." in page["vote"]
     return stretched == said and 1.6 < steps[1] / steps[0] < 2.4
 
 
