@@ -64,7 +64,8 @@ def _sources(value: Any, table: str) -> Iterator[str]:
     elif isinstance(value, str):
         yield from _of_row(value, table)
     else:
-        yield from getattr(value, "sources", getattr(value, "source", ()))
+        keys = getattr(value, "sources", getattr(value, "source", ()))
+        yield from keys.split(";") if isinstance(keys, str) else keys
 
 
 def _of_row(name: str, table: str) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from cookbook.result import Result, card
+from cookbook.result import Result
 from cookbook.units import shown
 
 from .fields import Field
@@ -54,8 +54,16 @@ class Launch(Result):
             [self.command, *(f"# {' '.join(note.split())}" for note in self.notes), f"# verify:\n{self.verify}"]
         )
 
-    def _repr_html_(self) -> str:
-        return card(f"{self.engine} ({self.version})", {"start": self.command, "verify": self.verify}, self.notes)
+    def tables(self) -> dict[str, Any]:
+        """Return no table: the commands are `facts`."""
+        return {}
+
+    def facts(self) -> dict[str, str]:
+        """Return both commands and the notes, by label."""
+        return {"start": self.command, "verify": self.verify, "notes": " ".join(self.notes)}
+
+    def _headline(self) -> str:
+        return f"{self.engine} ({self.version})"
 
 
 def engines_for(command: str) -> list[str]:

@@ -526,7 +526,8 @@ def _under_the_roof(view: Compared) -> str:
     bound = float(ops.loc[ops["bound_by"] == "memory", "share"].sum())
     best, rate = view.batch / float(ops["seconds"].sum()), row["samples_per_s"]
     why = ", since software that fuses operations moves less data" if rate > best else ""
-    beside = f" Predicted: {figure(rate)} samples/s for {WHAT[view.phase]}{why}." if math.isfinite(rate) else ""
+    ends = f" (80 %: {figure(row['low'])} to {figure(row['high'])})" if math.isfinite(row["high"]) else ""
+    beside = f" Predicted: {figure(rate)} samples/s{ends} for {WHAT[view.phase]}{why}." if math.isfinite(rate) else ""
     return (
         f"Memory limits **{percent(bound)}** of a forward pass of {view.title} on {short_name(row['name'])}, unfused. "
         f"Ceiling: at most {figure(best)} samples/s in {row['precision']} without fusion.{beside} Operation: "

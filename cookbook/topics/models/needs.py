@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog, hardware, units
-from cookbook.catalog.fields import MAX_DEVICES, Field, checked
+from cookbook.catalog.fields import MAX_TOKENS, Field, checked
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Accelerator, Machine
 from cookbook.prediction.api import ACCELERATORS, MODEL, USUAL_PROMPT, named_network, network_of, train_step
@@ -303,7 +303,7 @@ def _printed_speed(row: Mapping[str, Any], measured: bool) -> dict[str, str]:
     return {"Measured": row["measured"], **estimated} if measured else {**estimated, "Evidence": row["tier"]}
 
 
-@checked(model=MODEL, accelerators=ACCELERATORS, **REQUESTS, seq=Field.count(high=MAX_DEVICES))
+@checked(model=MODEL, accelerators=ACCELERATORS, **REQUESTS, seq=Field.count(high=MAX_TOKENS))
 def need(
     model: str | Workload,
     *,

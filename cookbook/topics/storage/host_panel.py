@@ -32,6 +32,7 @@ from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import Source, counted, figure
 from cookbook.topics.storage import charts
 from cookbook.topics.storage.host import BOUNDLESS, DECODED, LOADS, HostSize, size_host
+from cookbook.units import human
 
 WORKERS = (1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 16.0, 20.0, 24.0, 32.0, 48.0, 64.0)
 CORES = (0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 24.0, 32.0, 48.0, 64.0)
@@ -388,7 +389,7 @@ def _part(size: HostSize, name: str) -> Part:
     """Return the time of one batch of one accelerator in a stage."""
     rate, (colour, how) = size.stages[name], PARTS[name]
     seconds = size.batch / rate if math.isfinite(rate) else 0.0
-    text = "not known" if math.isnan(rate) else "none" if math.isinf(rate) else f"{1e3 * seconds:.3g} ms"
+    text = "not known" if math.isnan(rate) else "none" if math.isinf(rate) else human(seconds, "s")
     return Part(name, seconds, text, TIME_PARTS[colour], how)
 
 
