@@ -430,7 +430,7 @@ def test_08_one_batch_and_the_fewest_gpus_in_time():
 
 def test_08_failures_of_many():
     assert "five years is 44,000 hours; divided by 16,384 GPUs, that leaves 2.7" in prose("08")
-    words = "$M$ = 52.8 h it gives $\\sqrt{2 \\times 8.4 \\times 190{,}080}$ = 1,790 s, or 30 minutes"
+    words = "$M$ = 52.8 h, the formula gives $\\sqrt{2 \\times 8.4 \\times 190{,}080}$ = 1,790 s, or 30 minutes"
     assert words in prose("08") and pytest.approx(1790, rel=0.005) == (2 * 8.4 * 52.8 * 3600) ** 0.5
     hours = 5 * 365.25 * 24
     assert hours == pytest.approx(44e3, rel=0.01)

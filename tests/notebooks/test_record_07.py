@@ -52,8 +52,8 @@ def follows(page: dict[str, Any]) -> bool:
         and ends == pytest.approx([low * least, high * most], abs=0.012)
         and said[3] == f"{old} at ${least:.2f} to ${most:.2f}, list"
         and record["Measured"]
-        == f"{ratio:.2f} times ({low:.2f} to {high:.2f}); the range is the noise that one repeat in ten exceeds, "
-        f"a factor of {noise:.2f}"
+        == f"{ratio:.2f} times ({low:.2f} to {high:.2f}); the range is a factor of {noise:.2f}, which one repeat in "
+        "ten of this publisher exceeds; it includes any change in the software between dates"
         and record["2 times as fast?"] == verdict == row.iloc[4]
         and record["Pays up to"]
         == f"${limits[0]:.2f} ({limits[1]:.2f} to {limits[2]:.2f}) per hour, with {old} at ${usd:.2f}"
@@ -92,11 +92,46 @@ def test_the_words_on_software_and_date_are_those_of_the_record():
         ("Work", "2024-01", "2023-05/06"),
         ("Work", "LLM Foundry (Composer, PyTorch FSDP), ", ""),
         ("Measured", "factor of 1.09", "factor of 1.31"),
+        ("Measured", "; it includes any change in the software between dates", ""),
+        ("Measured", "this publisher", "the median publisher"),
     ]:
         other = page()
         assert old in other["record"][row]
         other["record"][row] = other["record"][row].replace(old, new)
         assert not follows(other)
+
+
+def repeated(runs: pd.DataFrame, dated: pd.DataFrame, words: str) -> bool:
+    """Whether repeats have equal software and two dates, on A100s alone, and each in the table was faster in 2024."""
+    facts = ["network", "task", "devices", "precision", "batch_per_device", "accelerator", "data", "unit", "layout"]
+    groups = runs[runs.throughput > 0].groupby([*facts, "software"], dropna=False)
+    again = groups.throughput.agg(["min", "max", "size"]).join(groups.date.agg(tuple)).query("size > 1")
+    middle, tenth = (again["max"] / again["min"]).quantile([0.5, 0.9])
+    rates = dated.map(lambda text: float(text.replace(",", "")))
+    faster = (rates.iloc[:, 1] > rates.iloc[:, 0]).all()
+    return (
+        set(again.index.get_level_values("accelerator")) == {"a100-sxm-80gb"}
+        and {tuple(sorted(dates)) for dates in again.date} == {("2023-05/06", "2024-01")}
+        and [date.split()[1] for date in dated.columns] == ["2023-05/06", "2024-01"]
+        and 1.01 <= middle <= 1.02
+        and round(100 * tenth - 100) == int(re.search(r"more than about (\d+) %", words)[1])
+        and ("every setting was faster the second time" in words) == faster
+        and "All of them are on A100s, one run in mid-2023 and one in January 2024" in words
+        and "ran no setting on an H100 twice" in words
+    )
+
+
+def test_the_repeats_compare_two_dates_of_equal_software():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
+    runs, dated = cb.measurements(kind="training", publisher=PUBLISHER), table("07", "dated")
+    assert len(dated) == 6 and repeated(runs, dated, said["explain3"])
+    assert int(table("07", "noise").loc[PUBLISHER].iloc[0]) == 55
+    assert not repeated(runs.assign(date="2024-01"), dated, said["explain3"])
+    assert not repeated(runs.assign(accelerator="h100-sxm"), dated, said["explain3"])
+    assert not repeated(runs.assign(software=runs.date), dated, said["explain3"])  # another version on each date
+    assert not repeated(runs, dated, said["explain3"].replace("about 9 %", "about 6 %"))
+    dated.iloc[2, 1] = "23,000"
+    assert not repeated(runs, dated, said["explain3"])
 
 
 def constant(runs: pd.DataFrame, tasks: pd.Index, words: str) -> bool:

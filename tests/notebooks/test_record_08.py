@@ -49,7 +49,8 @@ def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, reco
         and re.search(r"20\d\d-\d\d", record["Bill"]) is not None
         and record["Useful time"].startswith(f"{waste['useful time [%]'].iloc[0]} % on {firm}")
         and waste.index[0].endswith(f" on {firm.split()[0]}")
-        and f"every {waste['checkpoint every [min]'].iloc[0]} minutes" in record["Useful time"]
+        and f"every {waste['checkpoint every [min]'].iloc[0]} minutes, written in " in record["Useful time"]
+        and "slower links or storage than the plan assumes" in record["What would change it"]
         and interleaves(begun, record["Load"])
     )
 
@@ -191,6 +192,65 @@ def test_restarts_cost_more_than_checkpoints_on_many_gpus():
     assert not restarts_cost_more(waste, words.replace("cost 2.7 %", "cost 2.2 %"))
     waste.iloc[1, waste.columns.get_loc("writing and redoing [%]")] = "6.3"
     assert not restarts_cost_more(waste, words)
+
+
+def stores(storage: pd.DataFrame, words: dict[str, str], useful: str) -> bool:
+    """Whether text and record repeat size, seconds and rates of the table, and slow storage misses the deadline."""
+    seconds, top = storage.columns[0], storage.columns[2]
+    rate, each = re.fullmatch(r"(\d+) GB/s \((\d+) MB/s per GPU, assumed\)", storage.index[0]).groups()
+    size, time = re.search(r"(\d+) GB", seconds)[1], storage[seconds].iloc[0]
+    said = f"a checkpoint of Llama 3 70B ({size} GB) takes {time} s, if training stops meanwhile and the storage "
+    told = f"at 10 GB/s, a checkpoint on 960 GPUs takes {float(storage[seconds]['10 GB/s']):.0f} s"
+    late = [name for name, days in storage[top].items() if float(days) > 30]
+    return (
+        f"{said}receives {rate} GB/s. That is {each} MB/s per GPU" in words["young"]
+        and f"$\\delta$ = {time} s" in words["young"]
+        and f"{told}, and they just miss the deadline" in words["cell-20"]
+        and f", written in {time} s at {each} MB/s per GPU (assumed); from" in useful
+        and float(size) / float(time) == pytest.approx(float(rate), rel=0.01)
+        and float(each) * 0.96 == pytest.approx(float(rate), rel=0.01)
+        and late == ["10 GB/s", "5 GB/s"]
+        and float(storage[top]["10 GB/s"]) < 30.1
+    )
+
+
+def test_the_plan_says_what_storage_it_assumes():
+    storage, useful = table("08", "storage"), decision("08", "record-form")["Useful time"]
+    assert stores(storage, prose(), useful)
+    meta = cb.table("long_runs").dropna(subset="storage_write").iloc[0]
+    assert meta.storage_write / meta.devices == pytest.approx(122e6, rel=0.002) and meta.devices == 16384
+    assert not stores(storage, prose(), useful.replace("122 MB/s", "322 MB/s"))
+    assert not stores(storage, prose(), useful.replace(", written in 8.4 s at 122 MB/s per GPU (assumed)", ""))
+    assert not stores(storage, prose() | {"young": prose()["young"].replace("117 GB/s", "11 GB/s")}, useful)
+    for row, column, text in [("10 GB/s", 2, "29.90"), ("10 GB/s", 0, "50.0"), ("12 GB/s", 2, "30.01")]:
+        other = storage.copy()
+        other.iloc[other.index.get_loc(row), column] = text
+        assert not stores(other, prose(), useful)
+
+
+def orders(line: str, every: pd.DataFrame, words: dict[str, str]) -> bool:
+    """Whether the printed line and the text count publishers, configurations and the cases on many GPUs as measured."""
+    wide, share = every[every.devices >= 256], every.groupby("publisher").layouts.sum()
+    least, most = (f"{100 * end - 100:.0f}" for end in (wide.chosen.min(), wide.chosen.max()))
+    blind = sum(wide.chosen >= wide["median"])
+    numbers = {4: "four", 7: "seven"}
+    return (
+        line.splitlines()[0] == f"configurations by publisher: {'; '.join(f'{name} {n}' for name, n in share.items())}"
+        and line.splitlines()[1].endswith(f"costs {least} to {most} %, and is no better than a blind one in {blind}")
+        and f"Two publishers, one of which contributes {share.max()} of the {share.sum()} config" in words["cell-09"]
+        and len(share) == 2
+        and f"costs {least} to {most} % and is no better than a blind one in {numbers.get(blind)} of "
+        f"{numbers.get(len(wide))} cases"
+        in words["cell-27"]
+    )
+
+
+def test_the_order_is_less_certain_on_many_gpus():
+    every, line = cb.accuracy(by="layouts", kind="transformer"), words("08", "cell-26")
+    assert orders(line, every, prose())
+    assert not orders(line, every.assign(chosen=1.0), prose())
+    assert not orders(line, every.assign(publisher="one"), prose())
+    assert not orders(line, every, prose() | {"cell-27": prose()["cell-27"].replace("0 to 38 %", "0 to 8 %")})
 
 
 def test_an_interval_of_an_hour_is_that_of_half_as_many_gpus():
