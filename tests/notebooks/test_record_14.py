@@ -56,12 +56,13 @@ def follows(buyers: pd.DataFrame, sizes: pd.DataFrame, record: dict[str, str]) -
     pairs = [name for name in sizes.index if " and " in name]
     mean = next(name for name in sizes if "on average" in name)
     best = min(pairs, key=lambda name: float(sizes[mean][name]))
-    told = f"by the medians: {best} ×{sizes[mean][best]} on average, ×{sizes['at most'][best]} at most"
+    told = f"{best}: ×{sizes[mean][best]} on average, ×{sizes['at most'][best]} at most"
     single = cb.planning.hourly_usd("mi300x").rows == 1 and "MI300X" in best
+    two = record.get("Two sizes (by the medians)", "")
     return (
-        record["One size"].startswith("by the medians: ")
-        and record["Two sizes"].startswith(told)
-        and ("the MI300X has a single list price" in record["Two sizes"]) == single
+        "One size (by the medians)" in record
+        and two.startswith(told)
+        and ("the MI300X has a single list price" in two) == single
     )
 
 
@@ -98,19 +99,67 @@ def test_another_pair_gives_another_record():
     assert not follows(table("14", "buyers"), sizes, decision("14"))
 
 
-@pytest.mark.parametrize(
-    ("row", "old"),
-    [
-        ("One size", "by the medians: "),
-        ("Two sizes", "by the medians: "),
-        ("Two sizes", "; the MI300X has a single list price"),
-    ],
-)
-def test_sizes_without_their_caveats_do_not_follow(row, old):
+def test_sizes_without_their_caveats_do_not_follow():
+    record, tables = decision("14"), (table("14", "buyers"), table("14", "one-size"))
+    for size in ("One size", "Two sizes"):
+        renamed = {size if label.startswith(size) else label: text for label, text in record.items()}
+        assert renamed != record and not follows(*tables, renamed)
+    two, caveat = "Two sizes (by the medians)", "; the MI300X has a single list price"
+    assert caveat in record[two] and not follows(*tables, record | {two: record[two].replace(caveat, "")})
+
+
+def hosted(market: pd.DataFrame, asked: str, said: str, name: str = "list prices of services: ") -> bool:
+    """Whether the price of an API is that per thousand requests of section 6, times the requests of three years."""
+    rate, hours = (
+        float(each.replace(",", "")) for each in re.search(r"([\d,.]+) requests/s, ([\d.]+) h per day", asked).groups()
+    )
+    thousands = rate * 3 * 365.25 * 3600 * hours / 1000
+    usd = [float(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", said.partition(")")[0])]
+    row = next(row for label, row in market.iterrows() if label.startswith(name))
+    close = [
+        abs(one / thousands - float(row[end])) <= 0.0006
+        for one, end in zip(usd, ("median", "low", "high"), strict=True)
+    ]
+    return all(close) and "with no guarantee of latency" in said and bool(re.search(r"list prices of \d{4}-\d\d", said))
+
+
+def test_the_record_gives_the_price_of_an_api_to_whoever_may_use_one():
+    market, record = table("14", "market"), decision("14")
+    asked, said = record["start-up: asked"], record["start-up: or an API"]
+    assert hosted(market, asked, said)
+    assert not hosted(market, asked, said, name="winner") and not hosted(market, asked.replace("10 h", "24 h"), said)
+    assert not hosted(market, asked, said.replace("with no guarantee", "with a guarantee"))
+    assert {label for label in record if label.endswith("or an API")} == {"start-up: or an API"}
+
+
+def is_asked(record: dict[str, str]) -> bool:
+    """Whether the record says what each buyer asked for, as `pick_stack` understood it."""
+    of = {"hospital": ("image", "fine-tune"), "start-up": ("chat", "serve"), "factory": ("sensor", "serve")}
+    for who, (application, task) in of.items():
+        wanted = cb.planning.pick_stack(
+            application, task, **({"rate": 10, "hours": 10} if who == "start-up" else {})
+        ).wanted
+        said = record.get(f"{who}: asked", "")
+        amount = (
+            f"{wanted.rate:,.0f} requests/s, {wanted.hours:g} h per day"
+            if task == "serve"
+            else f"{wanted.samples:,.0f} samples × {wanted.epochs:g} epochs, {wanted.runs:g} runs per month"
+        )
+        if not said.startswith(f"{task} {wanted.model}, {amount}") or ("in house" in said) != (who == "hospital"):
+            return False
+    return "at most $20,000" in record["hospital: asked"]
+
+
+def test_the_record_says_what_was_asked():
     record = decision("14")
-    assert old in record[row]
-    record |= {row: record[row].replace(old, "")}
-    assert not follows(table("14", "buyers"), table("14", "one-size"), record)
+    assert is_asked(record)
+    for who, old, new in (
+        ("hospital", "8 runs", "4 runs"),
+        ("start-up", "10 h", "24 h"),
+        ("hospital", ", in house", ""),
+    ):
+        label = f"{who}: asked"
+        assert old in record[label] and not is_asked(record | {label: record[label].replace(old, new)})
 
 
 def extra(sizes: pd.DataFrame) -> list[int]:
