@@ -90,7 +90,7 @@ release: $(VENV)/test.stamp $(VENV)/package.stamp ## Build wheel and source arch
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/release
 	$(BIN)/uv tool run --isolated --python $(BIN)/python --from build/release/*.whl cookbook what-runs --on rtx-4090
 
-binder-links: $(VENV)/test.stamp $(VENV)/package.stamp ## Write launch links into README: REPO=owner/name TAG=v0.1.0
+binder-links: $(VENV)/test.stamp $(VENV)/package.stamp ## Write launch links into README: REPO=owner/name TAG=v1.0.0
 	$(BIN)/python -m cookbook dev binder-links "$(REPO)" "$(TAG)"
 
 binder-image: $(VENV)/test.stamp ## Build the image that Binder builds, and import the package in it (needs Docker)

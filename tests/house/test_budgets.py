@@ -199,10 +199,3 @@ def test_declared_dependencies_are_locked():
         for requirement in wanted:
             package = re.match(r"[\w.-]+", requirement)[0]
             assert package == project["name"] or f"\n{package}==" in locked, f"{package} is not locked: run `make lock`"
-
-
-def test_version_is_the_same_everywhere():
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert cookbook.__version__ == version
-    assert f"version: {version}" in (ROOT / "CITATION.cff").read_text()
-    assert f"[{version}]" in (ROOT / "CHANGELOG.md").read_text()
