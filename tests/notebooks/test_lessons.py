@@ -318,6 +318,9 @@ def test_01_six_flop_and_sixteen_bytes_a_parameter():
     assert 16 * count / 2**30 == pytest.approx(120, rel=0.01)
     need = {seq: cb.requirements("llama3_8b", seq=seq, samples=1e9 / seq) for seq in (2048, 8192)}
     assert [round(need[seq].total_flop / (6e9 * count), 2) for seq in need] == [0.97, 1.07]
+    assert "= 0.96 EFLOP (0.93 by the count, because your sequences are short)." in words
+    flop = [6 * count * 20e6, need[2048].total_flop * 20e6 / 1e9]
+    assert [f"{each / 1e18:.2f}" for each in flop] == ["0.96", "0.93"]
     states = need[2048].memory
     assert sum(states[part] for part in ("weights", "gradients", "optimiser", "master")) == pytest.approx(16 * count)
 
