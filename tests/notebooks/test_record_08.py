@@ -313,7 +313,7 @@ def background(storage: pd.DataFrame, waste: pd.DataFrame, words: str, change: s
     lost = (half + write) / 3600 / hours
     useful = 1 - lost - float(waste.iloc[0][RESTARTS]) / 100
     top = float(storage.iloc[3, 2]) * figures(storage.iloc[3, 1])[0] / 100 / useful
-    said = rf"$({half:.0f} + {write:.0f})\ \text{{s}} / {hours}\ \text{{h}}$, or half a per cent of the time, and they meet"
+    said = rf"$({half:.0f} + {write:.0f})\ \text{{s}} / {hours}\ \text{{h}}$, or half a per cent of the time, and"
     return (
         storage.index[3] == "10 GB/s"
         and said in words
