@@ -610,7 +610,7 @@ def test_13_a_reservation_makes_small_jobs_wait_longer_and_the_largest_less():
 
 
 def keeps_the_limit(policy) -> bool:
-    """Whether a policy keeps the mean wait within 8 h in 9 of 10 weeks, and below that of twice the GPUs."""
+    """Whether a policy keeps 8 h in 9 of 10 weeks, at about 3 h, and waits longer than twice the GPUs in several."""
     weeks, more = (
         [
             cb.planning.cluster(rule, nodes=nodes, load=load, skew=2, seed=seed).measures["wait_mean"]
@@ -618,12 +618,13 @@ def keeps_the_limit(policy) -> bool:
         ]
         for rule, nodes, load in ((policy, 8, 0.8), ("static", 16, 0.4))
     )
-    return pd.Series(weeks).quantile(0.9) / 3600 <= 8 and sum(weeks) < sum(more)
+    hours, longer = pd.Series(weeks) / 3600, sum(one > other for one, other in zip(weeks, more, strict=True))
+    return hours.quantile(0.9) <= 8 and round(hours.mean()) == 3 and 3 <= longer <= 6
 
 
 def test_13_fair_share_with_a_reservation_keeps_the_limit():
     words = prose("13")
-    assert "it still kept the limit of 8 h, and its mean wait was shorter than with twice the GPUs" in words
+    assert "it still kept the limit of 8 h. Its mean wait was about 3 h, and in several of the weeks longer" in words
     assert keeps_the_limit(reserving) and not keeps_the_limit("backfill")
 
 
