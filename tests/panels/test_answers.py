@@ -551,7 +551,7 @@ def stacks_agree(state: State) -> set[str]:
     if state["picture"] == "matrix":
         best = drawn[drawn["ratio"] == 1]
         count, cases = best["row"].nunique(), best["case"].nunique()
-        wins = rf"{count} stacks? wins? the {cases} (training|fine-tuning|serving) applications?"
+        wins = rf"\**{count} stacks?\** wins? the {cases} (training|fine-tuning|serving) applications?"
         assert bold.split()[0] == str(count) and re.search(wins + ": ", state["headline"]) and re.fullmatch(wins, title)
         assert len(best) == cases == drawn["case"].nunique()
     else:
