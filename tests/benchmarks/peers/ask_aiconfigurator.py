@@ -1,0 +1,152 @@
+"""aiconfigurator: measured times of kernels of three engines, and the schedule of a step. ``cli_estimate``.
+
+The newest version of the engine that it has measured; measured kernels alone (SILICON), and where it has none of a
+case, its mixture with formulas (HYBRID). One sequence and static batches in its static mode, servers as requests in
+flight. Networks by their name, or by a configuration written from the dimensions where they are Llama's.
+"""
+
+import json
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+
+from peer_exchange import (
+    BATCH,
+    DECODE,
+    FIRST_TOKEN,
+    NEXT_TOKEN,
+    Refused,
+    batch_rate,
+    dimensions,
+    exchange,
+    refuse_experts,
+    refuse_other_kinds,
+)
+
+SYSTEMS = {
+    "a100-sxm-80gb": "a100_sxm",
+    "a100-pcie-80gb": "a100_pcie",
+    "b200-sxm": "b200_sxm",
+    "b300-sxm": "b300_sxm",
+    "gb200": "gb200",
+    "gb300": "gb300",
+    "h100-sxm": "h100_sxm",
+    "h100-pcie": "h100_pcie",
+    "h200-sxm": "h200_sxm",
+    "l40s": "l40s",
+    "l4": "l4",
+    "a30": "a30",
+    "rtx-pro-6000-server": "rtx_pro_6000_server",
+}
+ENGINES = {"tensorrt": "trtllm", "trt": "trtllm", "nim": "trtllm", "vllm": "vllm", "sglang": "sglang"}
+PRODUCTS = {"fp16": "bfloat16", "bf16": "bfloat16", "fp8": "fp8", "int8": "int8_wo", "int4": "int4_wo", "fp4": "nvfp4"}
+CACHES = {"fp16": "bfloat16", "bf16": "bfloat16", "fp8": "fp8", "int8": "int8"}
+
+
+def answer(question):
+    """Return the answer of ``cli_estimate``."""
+    refuse_other_kinds(question, {DECODE, BATCH, FIRST_TOKEN, NEXT_TOKEN})
+    software = question["software"].lower()
+    engine = next((tool for word, tool in ENGINES.items() if word in software), None)
+    if not engine:
+        raise Refused(f"does not know the engine {question['software'].split()[0]}")
+    key = question["device"]["names"][0]
+    if key not in SYSTEMS:
+        raise Refused(f"does not know {key}")
+    if question["weights"] not in PRODUCTS or question["cache"] not in CACHES:
+        raise Refused(f"takes no {question['weights']} with a cache of {question['cache']}")
+    served = question["kind"] in (FIRST_TOKEN, NEXT_TOKEN)
+    setting = {
+        "model_path": network_of(question),
+        "system_name": SYSTEMS[key],
+        "mode": "agg" if served else "static",
+        "backend_name": engine,
+        "isl": max(question["input_tokens"], 1),
+        "osl": max(question["output_tokens"], 2),
+        "batch_size": question["batch"],
+        "gemm_quant_mode": PRODUCTS[question["weights"]],
+        "kvcache_quant_mode": CACHES[question["cache"]],
+        "tp_size": question["tp"],
+        "pp_size": question["pp"],
+    }
+    found = estimate(setting, question)
+    if question["kind"] == FIRST_TOKEN:
+        return found.ttft / 1e3
+    step = found.tpot / 1e3
+    if question["kind"] == NEXT_TOKEN:
+        return step
+    return batch_rate(question, found.ttft / 1e3, step) if question["kind"] == BATCH else 1 / step
+
+
+def estimate(setting, question):
+    """Return the first estimate: measured kernels, then a mixture with formulas; experts split, then spread."""
+    from aiconfigurator.cli.api import cli_estimate
+
+    problem = None
+    for experts in expert_configurations(question):
+        for mode in ("SILICON", "HYBRID"):
+            try:
+                return cli_estimate(**setting, **experts, database_mode=mode)
+            except (Exception, SystemExit) as refusal:
+                problem = problem or refusal
+    raise problem
+
+
+def expert_configurations(question):
+    """Return ways of placing experts: as the question says; where it splits each, also spread over the devices."""
+    if question["model"].get("experts", 1) <= 1:
+        return [{}]
+    tp, ep, product = question["tp"], question["ep"], PRODUCTS[question["weights"]]
+    degrees = dict.fromkeys([(ep, max(tp // ep, 1)), (tp, 1)])
+    return [{"moe_ep_size": spread, "moe_tp_size": split, "moe_quant_mode": product} for spread, split in degrees]
+
+
+@lru_cache(maxsize=1)
+def known():
+    """Return the networks whose configuration the package contains: name in lower case to name."""
+    import aiconfigurator_core
+
+    folder = Path(aiconfigurator_core.__file__).parent / "model_configs"
+    names = [path.name.removesuffix("_config.json").replace("--", "/") for path in folder.glob("*_config.json")]
+    names = [name for name in names if "hf_quant" not in name]
+    return {name.lower(): name for name in names}
+
+
+def network_of(question):
+    """Return the name of a network that the package knows, or a folder with a configuration like Llama's."""
+    for name in question["model"]["names"]:
+        short = name.lower().removesuffix("-instruct")
+        if short in known():
+            return known()[short]
+        if short.replace("llama/llama-3.1", "llama/meta-llama-3.1") in known():
+            return known()[short.replace("llama/llama-3.1", "llama/meta-llama-3.1")]
+    size = dimensions(question)
+    refuse_experts(question)
+    if not size.get("gated_mlp") or question["model"].get("windowed"):
+        raise Refused("knows none of its names, and its layers are not Llama's")
+    return written(json.dumps(size))
+
+
+@lru_cache(maxsize=64)
+def written(size):
+    """Return a folder with the configuration of a network of these dimensions, in the fields of Llama."""
+    size, folder = json.loads(size), Path(tempfile.mkdtemp())
+    configuration = {
+        "architectures": ["LlamaForCausalLM"],
+        "model_type": "llama",
+        "hidden_size": size["hidden"],
+        "intermediate_size": size["ffn_hidden"],
+        "num_hidden_layers": size["layers"],
+        "num_attention_heads": size["heads"],
+        "num_key_value_heads": size["kv_heads"],
+        "head_dim": size["head_dim"],
+        "vocab_size": size["vocab"],
+        "max_position_embeddings": 131072,
+        "torch_dtype": "bfloat16",
+    }
+    (folder / "config.json").write_text(json.dumps(configuration))
+    return str(folder)
+
+
+if __name__ == "__main__":
+    exchange(answer)
