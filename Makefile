@@ -74,10 +74,8 @@ bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction an
 browser-figures: $(VENV)/test.stamp $(VENV)/package.stamp ## Time first charts and key presses in a browser, into build/browser-figures
 	COOKBOOK_PRESSES=40 COOKBOOK_PICTURES=yes $(BIN)/python -m pytest -m browser -k "test_recipe and every"
 
-peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in the same run (fetches them into build/peers)
-	$(PYTHON) -m venv build/peers
-	$(BIN)/uv pip install --quiet --python build/peers/bin/python llm-analysis mlsysim
-	$(BIN)/python tests/benchmarks/peers.py build/peers/bin/python
+peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Ask other tools the questions of docs/peers.md, and score them (needs the network; PEERS="llmfit mlsysim")
+	$(BIN)/python tests/benchmarks/peers/peer_run.py $(PEERS)
 
 site: $(VENV)/test.stamp $(VENV)/package.stamp ## Write static pages, slides of the courses too, that open offline to build/site
 	$(BIN)/python -m cookbook dev site

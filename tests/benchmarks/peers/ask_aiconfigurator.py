@@ -2,7 +2,8 @@
 
 The newest version of the engine that it has measured; measured kernels alone (SILICON), and where it has none of a
 case, its mixture with formulas (HYBRID). One sequence and static batches in its static mode, servers as requests in
-flight. Networks by their name, or by a configuration written from the dimensions where they are Llama's.
+flight. Networks by their name, or by a configuration written from the dimensions where they are Llama's; number
+formats are those of the question, or as published where these are the same.
 """
 
 import json
@@ -55,21 +56,22 @@ def answer(question):
         raise Refused(f"does not know {key}")
     if question["weights"] not in PRODUCTS or question["cache"] not in CACHES:
         raise Refused(f"takes no {question['weights']} with a cache of {question['cache']}")
-    served = question["kind"] in (FIRST_TOKEN, NEXT_TOKEN)
+    served, network = question["kind"] in (FIRST_TOKEN, NEXT_TOKEN), network_of(question)
+    published = published_format(network) == question["weights"]
     setting = {
-        "model_path": network_of(question),
+        "model_path": network,
         "system_name": SYSTEMS[key],
         "mode": "agg" if served else "static",
         "backend_name": engine,
         "isl": max(question["input_tokens"], 1),
         "osl": max(question["output_tokens"], 2),
         "batch_size": question["batch"],
-        "gemm_quant_mode": PRODUCTS[question["weights"]],
+        "gemm_quant_mode": None if published else PRODUCTS[question["weights"]],
         "kvcache_quant_mode": CACHES[question["cache"]],
         "tp_size": question["tp"],
         "pp_size": question["pp"],
     }
-    found = estimate(setting, question)
+    found = estimate(setting, expert_configurations(question, published))
     if question["kind"] == FIRST_TOKEN:
         return found.ttft / 1e3
     step = found.tpot / 1e3
@@ -78,12 +80,12 @@ def answer(question):
     return batch_rate(question, found.ttft / 1e3, step) if question["kind"] == BATCH else 1 / step
 
 
-def estimate(setting, question):
+def estimate(setting, configurations):
     """Return the first estimate: measured kernels, then a mixture with formulas; experts split, then spread."""
     from aiconfigurator.cli.api import cli_estimate
 
     problem = None
-    for experts in expert_configurations(question):
+    for experts in configurations:
         for mode in ("SILICON", "HYBRID"):
             try:
                 return cli_estimate(**setting, **experts, database_mode=mode)
@@ -92,11 +94,11 @@ def estimate(setting, question):
     raise problem
 
 
-def expert_configurations(question):
+def expert_configurations(question, published):
     """Return ways of placing experts: as the question says; where it splits each, also spread over the devices."""
     if question["model"].get("experts", 1) <= 1:
         return [{}]
-    tp, ep, product = question["tp"], question["ep"], PRODUCTS[question["weights"]]
+    tp, ep, product = question["tp"], question["ep"], None if published else PRODUCTS[question["weights"]]
     degrees = dict.fromkeys([(ep, max(tp // ep, 1)), (tp, 1)])
     return [{"moe_ep_size": spread, "moe_tp_size": split, "moe_quant_mode": product} for spread, split in degrees]
 
@@ -110,6 +112,17 @@ def known():
     names = [path.name.removesuffix("_config.json").replace("--", "/") for path in folder.glob("*_config.json")]
     names = [name for name in names if "hf_quant" not in name]
     return {name.lower(): name for name in names}
+
+
+@lru_cache(maxsize=64)
+def published_format(network):
+    """Return the format in which the weights of a network are published, where its configuration states one."""
+    import aiconfigurator_core
+
+    folder = Path(aiconfigurator_core.__file__).parent / "model_configs"
+    path = folder / f"{network.replace('/', '--')}_config.json"
+    stated = json.loads(path.read_text()).get("quantization_config") or {} if path.exists() else {}
+    return {"fp8": "fp8", "mxfp4": "fp4", "compressed-tensors": "int4"}.get(stated.get("quant_method"), "")
 
 
 def network_of(question):

@@ -24,28 +24,25 @@ def answer(question):
     refuse_several_devices(question)
     if question["weights"] not in QUANTISATIONS:
         raise Refused(f"takes no {question['weights']}")
-    reason = "knows none of its names"
     for name in question["model"]["names"]:
         if "/" not in name:
             continue
-        found, reason = plan(name, question)
+        found = plan(name, question)
         if found and found["model_name"].lower() == name.lower():
             path = next(one for one in found["run_paths"] if one["path"] == "gpu")
             if path["minimum"]["vram_gb"] * 1e9 > question["device"]["memory"]:
                 raise Refused("does not fit in memory")
             return path["estimated_tps"]
-    raise Refused(f"knows none of its names: {reason}")
+    raise Refused("does not know the model")
 
 
 def plan(name, question):
-    """Return the plan of one model, or None and the reason."""
+    """Return the plan of one model, or None where the tool has no model of this name."""
     context = max(question["input_tokens"] + question["output_tokens"], 1)
     command = [TOOL, "--profile", profile(json.dumps(question["device"])), "plan", name, "--context", str(context)]
     command += ["--quant", QUANTISATIONS[question["weights"]], "--json", "--no-dashboard"]
     run = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "NO_COLOR": "1"})
-    if run.returncode:
-        return None, (run.stderr.strip().splitlines() or ["no answer"])[-1]
-    return json.loads(run.stdout), "another model of a similar name"
+    return None if run.returncode else json.loads(run.stdout)
 
 
 @lru_cache(maxsize=64)

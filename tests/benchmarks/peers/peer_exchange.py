@@ -24,7 +24,13 @@ UNITS = {
     FINE_TUNING: "s",
 }
 MAX_SECONDS = 120
-MAX_REASON = 160
+# Failures of a tool in our words, by what its message mentions; the first that fits.
+FAILURES = (
+    (("memory", "oom", "mem tier", "fit on chip", "too large"), "does not fit by its count of memory"),
+    (("resolve", "not found", "unknown model", "unsupported model", "ambiguous"), "does not know the model"),
+    (("divisible", "divide", "% ", "must be"), "takes no such parallelism configuration or batch"),
+    (("no data", "not available", "missing", "empty", "no silicon", "unsupported", "not support"), "has no data of the case"),
+)
 
 
 class Refused(Exception):
@@ -70,11 +76,13 @@ def batch_rate(question, prompt_seconds, step_seconds):
     return question["batch"] * tokens / (prompt_seconds + (tokens - 1) * step_seconds)
 
 
-def first_line(problem):
-    """Return the reason of a failure in one line."""
-    words = str(problem).strip().splitlines() or [""]
-    name = "" if isinstance(problem, Refused) else f"{type(problem).__name__}: "
-    return f"{name}{words[0]}"[:MAX_REASON]
+def reason_of(problem):
+    """Return the reason of a refusal: ours as it is, a failure of the tool in our words."""
+    if isinstance(problem, Refused):
+        return str(problem)
+    message = str(problem).lower()
+    words = (words for mentions, words in FAILURES if any(mention in message for mention in mentions))
+    return next(words, f"fails ({type(problem).__name__})")
 
 
 def respond(question, answer):
@@ -87,7 +95,7 @@ def respond(question, answer):
             raise Refused(f"answers {value}")
         outcome = {"value": value, "unit": UNITS[question["kind"]]}
     except (Exception, SystemExit) as problem:
-        outcome = {"refused": first_line(problem)}
+        outcome = {"refused": reason_of(problem)}
     finally:
         signal.alarm(0)
     return {"id": question["id"], "seconds": time.perf_counter() - start, **outcome}

@@ -39,14 +39,15 @@ PEAKS = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4")
 
 
 def questions(per_publisher=PER_PUBLISHER):
-    """Return the sampled rows: publisher, kind, measured outcome and our held-out prediction in SI, and the question.
+    """Return the sampled rows, all where `per_publisher` is None: publisher, kind, measured outcome and our held-out prediction in SI, and the question.
 
     Columns: id, publisher, kind, measured, predicted (by constants that have not seen the publisher), question (JSON).
     """
     rows = pd.concat([_served(), _trained()], ignore_index=True)
     order = [hashlib.sha256(name.encode()).hexdigest() for name in rows["id"]]
     rows = rows.assign(order=order).sort_values(["kind", "publisher", "order"], kind="stable")
-    rows = rows[rows.groupby(["kind", "publisher"]).cumcount() < per_publisher]
+    if per_publisher is not None:
+        rows = rows[rows.groupby(["kind", "publisher"]).cumcount() < per_publisher]
     return rows.drop(columns="order").reset_index(drop=True)
 
 
@@ -190,8 +191,9 @@ def device(machine: hardware.Machine):
     accelerator = machine.accelerator
     row = catalog.table("accelerators").set_index("key").loc[accelerator.key]
     peaks = {name: row[f"peak_{name}"] for name in PEAKS}
-    if np.isfinite(row["peak_fp16_fp32acc"]):
-        peaks["fp16"] = row["peak_fp16_fp32acc"]
+    for column in ("peak_fp16_vector", "peak_fp16_fp32acc"):
+        if np.isfinite(row[column]) and (column == "peak_fp16_fp32acc" or np.isnan(peaks["fp16"])):
+            peaks["fp16"] = row[column]
     numbers = {
         "memory": row["memory_bytes"],
         "memory_bandwidth": row["mem_bandwidth"],
