@@ -105,6 +105,7 @@ validate: $(VENV)/lab.stamp $(VENV)/package.stamp ## Judge predictions by measur
 	$(BIN)/python -m cookbook dev validate --write $(BASELINE) --markdown build/validation.md --json build/validation.json
 	$(BIN)/python -m cookbook dev judge-storage --write
 	$(BIN)/python tests/published/canonical.py
+	$(BIN)/python tests/benchmarks/peers/peer_run.py --score
 	$(BIN)/python -m cookbook dev data-readme
 
 data-readme: $(VENV)/lab.stamp $(VENV)/package.stamp ## Count the rows of data/, write data/README.md from the schemas

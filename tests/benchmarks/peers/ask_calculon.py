@@ -16,11 +16,12 @@ RECOMPUTE = {"full": "full", "selective": "attn_only", "partial": "attn_only", "
 
 def answer(question):
     """Return the total time of one batch as ``calculon llm`` computes it."""
+    refuse_other_kinds(question, {STEP, FINE_TUNING})
+
     import calculon
     from calculon.llm import Llm
     from calculon.system import System
 
-    refuse_other_kinds(question, {STEP, FINE_TUNING})
     refuse_experts(question)
     if question["method"] != "full":
         raise Refused("trains all weights only")
@@ -54,7 +55,7 @@ def application(question):
 
 
 def execution(question):
-    """Return the parallelism configuration and options of Megatron; the network of a degree is the nearest that fits."""
+    """Return the parallelism configuration and options; the network of a degree is the nearest that fits."""
     tp, pp = question.get("tp", 1), question.get("pp", 1)
     data, node = question["devices"] // (tp * pp), question["per_node"]
     parallel = tp > 1 and question.get("sequence_parallel") == "yes"

@@ -16,9 +16,10 @@ ANY_PRICE = 1.0
 
 def answer(question):
     """Return tokens per second of the candidate with the quantisation and backend of the question."""
+    refuse_other_kinds(question, {DECODE})
+
     from chimeraforge.api import PlanRequest, plan
 
-    refuse_other_kinds(question, {DECODE})
     software = question["software"].lower()
     backend = next((tool for word, tool in BACKENDS.items() if word in software), None)
     if not backend:

@@ -11,10 +11,11 @@ SHARDING = {0: "none", 1: "zero_1", 2: "zero_2", 3: "zero_3"}
 
 def answer(question):
     """Return the answer of ``TimeEstimator.estimate`` for one step."""
+    refuse_other_kinds(question, {FINE_TUNING})
+
     from ftuneai.core.models import FineTuneMethod, GPUSpec, ModelSpec, ShardingStrategy, TrainingConfig
     from ftuneai.core.time import TimeEstimator
 
-    refuse_other_kinds(question, {FINE_TUNING})
     if question.get("tp", 1) * question.get("pp", 1) * question.get("cp", 1) > 1:
         raise Refused("takes data parallelism only")
     size, device = dimensions(question), question["device"]

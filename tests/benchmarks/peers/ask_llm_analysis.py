@@ -26,9 +26,10 @@ STEPS = {STEP, FINE_TUNING}
 
 def answer(question):
     """Return the answer of ``LLMAnalysis.inference`` or ``LLMAnalysis.training``."""
+    refuse_other_kinds(question, {DECODE, BATCH, FIRST_TOKEN, NEXT_TOKEN, *STEPS})
+
     from llm_analysis import analysis
 
-    refuse_other_kinds(question, {DECODE, BATCH, FIRST_TOKEN, NEXT_TOKEN, *STEPS})
     refuse_experts(question)
     training = question["kind"] in STEPS
     if training and question["method"] != "full":

@@ -25,6 +25,7 @@ from peer_exchange import (
 FORMATS = {"fp16": "fp16", "bf16": "fp16", "fp8": "fp8", "int8": "int8", "int4": "int4", "fp32": "fp32"}
 FORMATS |= {"q8_0": "int8", "q4_0": "int4", "q4_k_m": "int4"}
 
+
 def answer(question):
     """Return the answer of ``ServingModel`` or ``DistributedModel``."""
     refuse_other_kinds(question, {DECODE, BATCH, FIRST_TOKEN, NEXT_TOKEN, STEP, FINE_TUNING})

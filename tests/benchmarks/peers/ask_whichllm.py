@@ -3,17 +3,26 @@
 from peer_exchange import DECODE, Refused, exchange, refuse_other_kinds, refuse_several_devices
 
 # Names that its table of quantisations lacks: others of the same number of bits.
-QUANTISATIONS = {"fp16": "F16", "fp32": "F32", "int8": "Q8_0", "fp8": "Q8_0", "int4": "Q4_K_M", "fp4": "NVFP4", "q5_k_s": "Q5_K_S"}
+QUANTISATIONS = {
+    "fp16": "F16",
+    "fp32": "F32",
+    "int8": "Q8_0",
+    "fp8": "Q8_0",
+    "int4": "Q4_K_M",
+    "fp4": "NVFP4",
+    "q5_k_s": "Q5_K_S",
+}
 
 
 def answer(question):
     """Return the answer of ``estimate_tok_per_sec``."""
+    refuse_other_kinds(question, {DECODE})
+
     from whichllm.data.quantization import QUANT_BYTES_PER_WEIGHT
     from whichllm.engine.performance import estimate_tok_per_sec
     from whichllm.hardware.types import GPUInfo
     from whichllm.models.types import GGUFVariant, ModelInfo
 
-    refuse_other_kinds(question, {DECODE})
     refuse_several_devices(question)
     quantisation = QUANTISATIONS.get(question["weights"], question["weights"].upper())
     if quantisation not in QUANT_BYTES_PER_WEIGHT:

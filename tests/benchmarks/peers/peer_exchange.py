@@ -29,7 +29,10 @@ FAILURES = (
     (("memory", "oom", "mem tier", "fit on chip", "too large"), "does not fit by its count of memory"),
     (("resolve", "not found", "unknown model", "unsupported model", "ambiguous"), "does not know the model"),
     (("divisible", "divide", "% ", "must be"), "takes no such parallelism configuration or batch"),
-    (("no data", "not available", "missing", "empty", "no silicon", "unsupported", "not support"), "has no data of the case"),
+    (
+        ("no data", "not available", "missing", "empty", "no silicon", "unsupported", "not support"),
+        "has no data of the case",
+    ),
 )
 
 

@@ -21,7 +21,7 @@ from cookbook.prediction.kinds.transformer import of_model, sizes
 from cookbook.prediction.parsing import tables
 from cookbook.workloads import zoo
 
-PER_PUBLISHER = 12
+PER_PUBLISHER = 24
 SERVED = {
     ("decode", "output tokens/s"): DECODE,
     ("static", "output tokens/s"): BATCH,
@@ -39,9 +39,10 @@ PEAKS = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4")
 
 
 def questions(per_publisher=PER_PUBLISHER):
-    """Return the sampled rows, all where `per_publisher` is None: publisher, kind, measured outcome and our held-out prediction in SI, and the question.
+    """Return the sampled rows, or all where `per_publisher` is None.
 
-    Columns: id, publisher, kind, measured, predicted (by constants that have not seen the publisher), question (JSON).
+    Columns: id, publisher, kind, measured and predicted (by constants that have not seen the publisher) in SI,
+    question (JSON).
     """
     rows = pd.concat([_served(), _trained()], ignore_index=True)
     order = [hashlib.sha256(name.encode()).hexdigest() for name in rows["id"]]

@@ -92,7 +92,7 @@ def notes(tool, records, rows):
     return recorded
 
 
-def our_notes():
+def our_notes(table):
     """Return the same of ours; the time of a call is that of reading and estimating one row."""
     import cookbook
     from cookbook.prediction.engine import estimate
@@ -101,7 +101,7 @@ def our_notes():
     recorded = {}
     for kind in KINDS:
         name = "training_transformer" if "step" in kind else "inference"
-        ids = peer_scores.answers().query("kind == @kind")["id"].head(TIMED_ROWS)
+        ids = table[table["kind"] == kind]["id"].head(TIMED_ROWS)
         frame = tables.measured_table(name)
         frame = tables.without_outcomes(frame[frame["id"].isin(ids)].reset_index(drop=True))
         seconds = []
@@ -174,8 +174,7 @@ def main(words):
         table = table.assign(**{tool["tool"]: values.reindex(table["id"]).to_numpy(dtype=float)})
         recorded |= notes(tool, records, rows)
         print(f"{tool['tool']}: {int(values.notna().sum())} of {len(rows)} answered")
-    write(table, recorded)
-    write(table, recorded | our_notes())
+    write(table, recorded | our_notes(table))
 
 
 if __name__ == "__main__":

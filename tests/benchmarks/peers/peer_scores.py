@@ -152,7 +152,9 @@ def tools_table(rows):
         name = f"[{tool}]({first['url']})" if first["url"] else tool
         times = [float(row["us_per_answer"]) for row in own if row["us_per_answer"]]
         speed = f"{np.median(times):,.0f}" if times else "–"
-        lines.append([name, first["version"], first["licence"], f"{asked:,}", f"{answered:,}", speed, first["settings"]])
+        lines.append(
+            [name, first["version"], first["licence"], f"{asked:,}", f"{answered:,}", speed, first["settings"]]
+        )
     head = ["tool", "version", "licence", "asked", "answered", "µs per answer", "settings"]
     return markdown(head, lines)
 
@@ -191,7 +193,9 @@ def kind_table(rows, kind):
 def reasons_table(rows):
     """Return the reasons of refusals, by tool and kind."""
     refused = [row for row in rows if row["reasons"]]
-    lines = [[row["tool"], row["kind"], f"{int(row['asked']) - int(row['answered'])}", row["reasons"]] for row in refused]
+    lines = [
+        [row["tool"], row["kind"], f"{int(row['asked']) - int(row['answered'])}", row["reasons"]] for row in refused
+    ]
     return markdown(["tool", "kind", "refused", "most frequent reasons"], lines)
 
 
