@@ -105,13 +105,23 @@ def expert_configurations(question, published):
 
 @lru_cache(maxsize=1)
 def known():
-    """Return the networks whose configuration the package contains: name in lower case to name."""
+    """Return the networks whose configuration the package contains: plain name to names."""
     import aiconfigurator_core
 
-    folder = Path(aiconfigurator_core.__file__).parent / "model_configs"
-    names = [path.name.removesuffix("_config.json").replace("--", "/") for path in folder.glob("*_config.json")]
-    names = [name for name in names if "hf_quant" not in name]
-    return {name.lower(): name for name in names}
+    folder, names = Path(aiconfigurator_core.__file__).parent / "model_configs", {}
+    for path in sorted(folder.glob("*_config.json")):
+        name = path.name.removesuffix("_config.json").replace("--", "/")
+        if "hf_quant" not in path.name:
+            names.setdefault(plain(name), []).append(name)
+    return names
+
+
+def plain(name):
+    """Return the name of a network without its owner, number format and kind of tuning."""
+    name = name.lower().rpartition("/")[2].removeprefix("meta-")
+    for suffix in ("-bf16", "-fp8", "-nvfp4", "-instruct"):
+        name = name.removesuffix(suffix)
+    return name
 
 
 @lru_cache(maxsize=64)
@@ -121,18 +131,22 @@ def published_format(network):
 
     folder = Path(aiconfigurator_core.__file__).parent / "model_configs"
     path = folder / f"{network.replace('/', '--')}_config.json"
-    stated = json.loads(path.read_text()).get("quantization_config") or {} if path.exists() else {}
+    if not path.exists():
+        return ""
+    if "nvfp4" in network.lower():
+        return "fp4"
+    stated = json.loads(path.read_text()).get("quantization_config") or {}
     return {"fp8": "fp8", "mxfp4": "fp4", "compressed-tensors": "int4"}.get(stated.get("quant_method"), "")
 
 
 def network_of(question):
     """Return the name of a network that the package knows, or a folder with a configuration like Llama's."""
     for name in question["model"]["names"]:
-        short = name.lower().removesuffix("-instruct")
-        if short in known():
-            return known()[short]
-        if short.replace("llama/llama-3.1", "llama/meta-llama-3.1") in known():
-            return known()[short.replace("llama/llama-3.1", "llama/meta-llama-3.1")]
+        names = known().get(plain(name), [])
+        same = [one for one in names if published_format(one) == question["weights"]]
+        unquantised = [one for one in names if not published_format(one)]
+        if names:
+            return (same or unquantised or names)[0]
     size = dimensions(question)
     refuse_experts(question)
     if not size.get("gated_mlp") or question["model"].get("windowed"):

@@ -11,8 +11,10 @@ from peer_exchange import (
     Refused,
     batch_rate,
     dimensions,
+    equal_experts,
     exchange,
     middle_context,
+    peak_of,
     refuse_other_kinds,
 )
 
@@ -59,16 +61,10 @@ def network_of(question):
     from GenZ.Models.default_models import ModelConfig
 
     size = dimensions(question)
-    experts = {}
-    if size.get("experts", 1) > 1:
-        if size.get("shared_experts") or size.get("dense_layers"):
-            raise Refused("asked for experts that are alike in all layers only")
-        experts = {
-            "num_experts": size["experts"],
-            "expert_top_k": size["experts_per_token"],
-            "moe_intermediate_size": size["moe_ffn_hidden"],
-            "moe_layer_freq": 1,
-        }
+    experts, alike = {}, equal_experts(size)
+    if alike:
+        names = ("num_experts", "expert_top_k", "moe_intermediate_size")
+        experts = {**dict(zip(names, alike, strict=True)), "moe_layer_freq": 1}
     return ModelConfig(
         model="asked",
         vocab_size=size["vocab"],
@@ -86,11 +82,8 @@ def network_of(question):
 def system_of(question):
     """Return the device by its datasheet; the peak is that of 16 bits, which the tool scales."""
     device = question["device"]
-    peak = device.get("peak_bf16", device.get("peak_fp16"))
-    if not peak:
-        raise Refused("needs a 16-bit peak")
     return {
-        "Flops": peak / 1e12,
+        "Flops": peak_of(question) / 1e12,
         "Memory_size": device["memory"] / 2**30,
         "Memory_BW": device["memory_bandwidth"] / 1e9,
         "ICN": device.get("link", 32e9) / 1e9,

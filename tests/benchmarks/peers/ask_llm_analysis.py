@@ -15,8 +15,9 @@ from peer_exchange import (
     Refused,
     batch_rate,
     dimensions,
+    equal_experts,
     exchange,
-    refuse_experts,
+    peak_of,
     refuse_other_kinds,
 )
 
@@ -30,7 +31,6 @@ def answer(question):
 
     from llm_analysis import analysis
 
-    refuse_experts(question)
     training = question["kind"] in STEPS
     if training and question["method"] != "full":
         raise Refused("models full fine-tuning only")
@@ -83,7 +83,8 @@ def model_of(question):
     from llm_analysis.config import ModelConfig
 
     size = dimensions(question)
-    width = round(size["ffn_hidden"] * (1.5 if size.get("gated_mlp") else 1))
+    experts, chosen, width = equal_experts(size) or (1, 1, size["ffn_hidden"])
+    width = round(width * (1.5 if size.get("gated_mlp") else 1))
     return ModelConfig(
         name="asked",
         num_layers=size["layers"],
@@ -94,6 +95,8 @@ def model_of(question):
         num_key_value_heads=size.get("kv_heads", size["heads"]),
         ffn_embed_dim=width,
         expansion_ratio=width / size["hidden"],
+        moe_num_experts=experts,
+        moe_top_k=chosen,
     )
 
 
@@ -102,9 +105,7 @@ def device_of(question):
     from llm_analysis.config import GPUConfig
 
     device = question["device"]
-    peak = device.get("peak_bf16", device.get("peak_fp16"))
-    if not peak:
-        raise Refused("needs a 16-bit peak")
+    peak = peak_of(question)
     return GPUConfig(
         name="asked",
         mem_per_GPU_in_GB=device["memory"] / 1e9,

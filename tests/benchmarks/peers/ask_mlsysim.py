@@ -1,7 +1,7 @@
 """mlsysim: a roofline with one compute efficiency, and collectives of three kinds of parallelism.
 
 Its default efficiency, 0.5. Networks are given by their dimensions and devices by their datasheet, all else of them as
-in its entries of Llama 2 and H100. Its model of serving takes one device, its model of a fleet trains.
+in its entries of Llama 2, Mixtral and H100. Its model of serving takes one device, its model of a fleet trains.
 It is asked for no queue: the first token of a server is that of one prompt alone.
 """
 
@@ -17,7 +17,7 @@ from peer_exchange import (
     dimensions,
     exchange,
     middle_context,
-    refuse_experts,
+    peak_of,
     refuse_other_kinds,
     refuse_several_devices,
 )
@@ -29,7 +29,6 @@ FORMATS |= {"q8_0": "int8", "q4_0": "int4", "q4_k_m": "int4"}
 def answer(question):
     """Return the answer of ``ServingModel`` or ``DistributedModel``."""
     refuse_other_kinds(question, {DECODE, BATCH, FIRST_TOKEN, NEXT_TOKEN, STEP, FINE_TUNING})
-    refuse_experts(question)
     stored = question.get("weights") or question["precision"]
     if stored not in FORMATS:
         raise Refused(f"takes no {stored}")
@@ -38,23 +37,28 @@ def answer(question):
 
 
 def network_of(question):
-    """Return the network by its dimensions."""
+    """Return the network by its dimensions, latent attention and experts among them."""
     import mlsysim
 
-    size, units = dimensions(question), mlsysim.core.units.ureg
-    return mlsysim.Models.Language.Llama2_7B.model_copy(
-        update={
-            "name": "asked",
-            "parameters": size["parameters"] * units.param,
-            "inference_flops": 2 * size["parameters"] * units.flop,
-            "layers": size["layers"],
-            "hidden_dim": size["hidden"],
-            "heads": size["heads"],
-            "kv_heads": size.get("kv_heads", size["heads"]),
-            "head_dim": size.get("head_dim"),
-            "vocab_size": size["vocab"],
-        }
-    )
+    size, units = dimensions(question, latent=True), mlsysim.core.units.ureg
+    zoo, active = mlsysim.Models.Language, size.get("active_parameters", size["parameters"])
+    facts = {
+        "name": "asked",
+        "parameters": size["parameters"] * units.param,
+        "inference_flops": 2 * active * units.flop,
+        "layers": size["layers"],
+        "hidden_dim": size["hidden"],
+        "heads": size["heads"],
+        "kv_heads": size.get("kv_heads", size["heads"]),
+        "head_dim": size.get("head_dim"),
+        "vocab_size": size["vocab"],
+    }
+    if size.get("latent_attention"):
+        facts |= {"kv_lora_rank": size["kv_rank"], "qk_rope_head_dim": size["rope_dim"]}
+    if size.get("experts", 1) <= 1:
+        return zoo.Llama2_7B.model_copy(update=facts)
+    facts |= {"experts": size["experts"], "active_experts_per_token": size["experts_per_token"]}
+    return zoo.Mixtral_8x7B.model_copy(update={**facts, "active_parameters": active * units.param})
 
 
 def device_of(question):
@@ -62,11 +66,9 @@ def device_of(question):
     import mlsysim
 
     facts, usual, units = question["device"], mlsysim.Hardware.Cloud.H100, mlsysim.core.units.Q_
-    stated = {"fp16": facts.get("peak_bf16", facts.get("peak_fp16"))}
+    stated = {"fp16": peak_of(question)}
     stated |= {name: facts.get(f"peak_{name}") for name in ("fp32", "fp8", "int8", "fp4")}
     stated |= {"int4": stated["int8"]}
-    if not stated["fp16"]:
-        raise Refused("needs a 16-bit peak")
     peaks = {name: units(value / 1e12, "TFLOP/s") for name, value in stated.items() if value}
     rate = {"bandwidth": units(facts["memory_bandwidth"] / 1e9, "GB/s")}
     return usual.model_copy(
@@ -131,6 +133,7 @@ def trained(question, network, device, precision):
         precision=precision,
         tp_size=tp,
         pp_size=pp,
+        ep_size=question.get("ep", 1),
         v_stages=question.get("vp", 1),
         microbatch_count=passes if pp > 1 else 1,
         zero_stage=question.get("zero_stage", 0),

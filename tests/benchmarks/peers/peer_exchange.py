@@ -58,14 +58,29 @@ def refuse_experts(question):
         raise Refused("takes no mixture of experts")
 
 
-def dimensions(question):
-    """Return the dimensions of the network as integers; raise a refusal where its layers are not all alike."""
+def dimensions(question, latent=False):
+    """Return the dimensions of the network as integers; refuse layers that keep a state, and latent attention."""
     model = question["model"]
     if "layers" not in model or model.get("state_layers"):
-        raise Refused("takes no layers that keep a state")
-    if model.get("latent_attention"):
-        raise Refused("takes no latent attention")
+        raise Refused("asked for no layers that keep a state")
+    if model.get("latent_attention") and not (latent and model.get("kv_rank")):
+        raise Refused("asked for no latent attention")
     return {name: int(value) for name, value in model.items() if isinstance(value, (int, float))}
+
+
+def equal_experts(size):
+    """Return number, chosen number and width of the experts, or nothing; refuse layers that are not alike."""
+    if size.get("experts", 1) <= 1:
+        return ()
+    if size.get("shared_experts") or size.get("dense_layers"):
+        raise Refused("asked for experts that are alike in all layers only")
+    return size["experts"], size["experts_per_token"], size.get("moe_ffn_hidden", size["ffn_hidden"])
+
+
+def peak_of(question):
+    """Return the dense peak of 16-bit products [FLOP/s]; that of 32 bits where the datasheet states no other."""
+    device = question["device"]
+    return next(device[name] for name in ("peak_bf16", "peak_fp16", "peak_fp32") if name in device)
 
 
 def middle_context(question):

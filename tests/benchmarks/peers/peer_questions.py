@@ -33,6 +33,7 @@ SERVED = {
 TASKS = {"pretrain": STEP, "finetune": FINE_TUNING, "lora": FINE_TUNING, "qlora": FINE_TUNING}
 METHODS = {"pretrain": "full", "finetune": "full", "lora": "lora", "qlora": "qlora"}
 SHAPE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "ffn_hidden", "gated_mlp", "vocab", "latent_attention")
+LATENT = ("kv_rank", "rope_dim")
 EXPERTS = ("experts", "experts_per_token", "shared_experts", "moe_ffn_hidden", "dense_layers")
 DEGREES = ("tp", "pp", "vp", "dp", "cp", "ep", "zero_stage", "micro_batch", "global_batch")
 PEAKS = ("fp32", "fp16", "bf16", "fp8", "int8", "fp4")
@@ -178,7 +179,7 @@ def _network(key, printed):
     """Return what a question says of a network of the zoo: names, parameters, dimensions."""
     network = zoo.model(key)
     found = of_model(key)
-    shape = {name: float(found[name]) for name in (*SHAPE, *EXPERTS) if name in found}
+    shape = {name: float(found[name]) for name in (*SHAPE, *LATENT, *EXPERTS) if name in found}
     total, stored = float(network.ops.parameter_count), sizes(key)
     routed = stored["expert_bytes"] / 2
     active = total - routed * (1 - stored["experts_per_token"] / stored["experts"]) if routed else total

@@ -191,8 +191,8 @@ def kind_table(rows, kind):
 
 
 def reasons_table(rows):
-    """Return the reasons of refusals, by tool and kind."""
-    refused = [row for row in rows if row["reasons"]]
+    """Return the reasons of refusals, by tool and kind; without kinds that a tool does not predict at all."""
+    refused = [row for row in rows if row["reasons"] and not row["reasons"].startswith(f"predicts no {row['kind']}")]
     lines = [
         [row["tool"], row["kind"], f"{int(row['asked']) - int(row['answered'])}", row["reasons"]] for row in refused
     ]
