@@ -96,7 +96,8 @@ def estimate(setting, configurations):
 
 def expert_configurations(question, published):
     """Return ways of placing experts: as the question says; where it splits each, also spread over the devices."""
-    if question["model"].get("experts", 1) <= 1:
+    model = question["model"]
+    if model["active_parameters"] > 0.9 * model["parameters"]:
         return [{}]
     tp, ep, product = question["tp"], question["ep"], None if published else PRODUCTS[question["weights"]]
     degrees = dict.fromkeys([(ep, max(tp // ep, 1)), (tp, 1)])

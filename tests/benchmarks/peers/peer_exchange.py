@@ -62,9 +62,9 @@ def dimensions(question, latent=False):
     """Return the dimensions of the network as integers; refuse layers that keep a state, and latent attention."""
     model = question["model"]
     if "layers" not in model or model.get("state_layers"):
-        raise Refused("asked for no layers that keep a state")
+        raise Refused("not asked about layers that keep a state")
     if model.get("latent_attention") and not (latent and model.get("kv_rank")):
-        raise Refused("asked for no latent attention")
+        raise Refused("not asked about latent attention")
     return {name: int(value) for name, value in model.items() if isinstance(value, (int, float))}
 
 
@@ -73,7 +73,7 @@ def equal_experts(size):
     if size.get("experts", 1) <= 1:
         return ()
     if size.get("shared_experts") or size.get("dense_layers"):
-        raise Refused("asked for experts that are alike in all layers only")
+        raise Refused("not asked about experts that differ between layers")
     return size["experts"], size["experts_per_token"], size.get("moe_ffn_hidden", size["ffn_hidden"])
 
 

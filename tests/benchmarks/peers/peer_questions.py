@@ -73,7 +73,9 @@ def _served():
         numbers = {name: _number(row[name]) for name in ("batch", "input_len", "output_len")}
         name, weights, machine = cells["model"][at], cells["weights_format"][at], machines[at]
         stated = kind and name and weights and machine and not any(map(math.isnan, numbers.values()))
-        if not stated or numbers["output_len"] < 1:
+        degrees, devices = _degrees(row), int(float(row["devices"]))
+        # What the other devices do, where there are more than those of the configuration, is no part of a question.
+        if not stated or numbers["output_len"] < 1 or degrees["tp"] * degrees["pp"] != devices:
             continue
         question = {
             "id": row["id"],
@@ -81,8 +83,8 @@ def _served():
             "unit": UNITS[kind],
             "model": _network(name, row["model"]),
             "device": device(machine),
-            "devices": int(float(row["devices"])),
-            **_degrees(row),
+            "devices": devices,
+            **degrees,
             "software": row["software"],
             "weights": weights,
             "cache": cells["kv_format"][at] or "fp16",
