@@ -87,6 +87,11 @@ def test_a_tool_that_cannot_be_installed_or_stops_leaves_its_answers(fake, monke
     assert "stopped with 3" in (told := capsys.readouterr().out) and "not installed" in told
 
 
+def test_an_unknown_tool_is_refused_with_those_that_can_be_asked():
+    with pytest.raises(SystemExit, match=r"no adapter of abacus; choose from .*llmfit"):
+        peer_run.main(["abacus"])
+
+
 def table_of(**columns):
     """Return a table of answers to four questions, two of each publisher, measured 100 and predicted 110 by us."""
     names = {"id": list("abcd"), "kind": DECODE, "publisher": ["one", "one", "two", "two"], "unit": "tokens/s"}
