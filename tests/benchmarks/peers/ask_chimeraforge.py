@@ -1,10 +1,11 @@
 """chimeraforge: bandwidth over bytes with coefficients of its own measurements. ``plan``, offline; one user.
 
-It plans for a rate of requests, so it is asked only for one request at a time, and takes no number of clients. The
-backend is the one of the question, llama.cpp as ollama; networks by name, with the dimensions of the question.
+It plans for a rate of requests and takes no number of clients, so it is asked for one request at a time, and for the
+first token of a server as that of one prompt alone. The backend is the one of the question, llama.cpp as ollama;
+networks by name, with the dimensions of the question.
 """
 
-from peer_exchange import DECODE, Refused, exchange, refuse_other_kinds
+from peer_exchange import BATCH, DECODE, FIRST_TOKEN, NEXT_TOKEN, Refused, exchange, refuse_other_kinds
 
 BACKENDS = {"llama": "ollama", "ollama": "ollama", "vllm": "vllm", "sglang": "sglang", "tgi": "tgi"}
 QUANTISATIONS = {"fp16": "FP16", "bf16": "FP16", "fp8": "FP8", "int4": "AWQ"}
@@ -15,8 +16,10 @@ ANY_PRICE = 1.0
 
 
 def answer(question):
-    """Return tokens per second of the candidate with the quantisation and backend of the question."""
-    refuse_other_kinds(question, {DECODE})
+    """Return the rate, or the first token, of the candidate with the quantisation and backend of the question."""
+    refuse_other_kinds(question, {DECODE, BATCH, FIRST_TOKEN, NEXT_TOKEN})
+    if question["kind"] in (BATCH, NEXT_TOKEN):
+        raise Refused("takes a rate of requests, no number of clients")
 
     from chimeraforge.api import PlanRequest, plan
 
@@ -55,10 +58,10 @@ def answer(question):
         allow_network=False,
     )
     candidates = plan(request).to_dict()["result"]["candidates"]
-    rates = [one["throughput_tps"] for one in candidates if (one["quant"], one["backend"]) == (quantisation, backend)]
-    if not rates:
+    offered = [one for one in candidates if (one["quant"], one["backend"]) == (quantisation, backend)]
+    if not offered:
         raise Refused(f"offers no {quantisation} with {backend}")
-    return rates[0]
+    return offered[0]["ttft_ms"] / 1e3 if question["kind"] == FIRST_TOKEN else offered[0]["throughput_tps"]
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-from peer_exchange import DECODE, Refused, exchange, refuse_other_kinds, refuse_several_devices
+from peer_exchange import DECODE, FIRST_TOKEN, Refused, exchange, refuse_other_kinds, refuse_several_devices
 
 TOOL = Path(sys.executable).with_name("llmfit")
 QUANTISATIONS = {"fp16": "F16", "bf16": "BF16", "int8": "Q8_0", "fp8": "Q8_0", "int4": "Q4_K_M", "fp4": "Q4_K_M"}
@@ -20,7 +20,9 @@ QUANTISATIONS |= {"q4_0": "Q4_0", "q8_0": "Q8_0", "q4_k_m": "Q4_K_M", "q6_k": "Q
 
 def answer(question):
     """Return the rate of the path "gpu" of the plan; refuse where the memory it needs is more than there is."""
-    refuse_other_kinds(question, {DECODE})
+    refuse_other_kinds(question, {DECODE, FIRST_TOKEN})
+    if question["kind"] == FIRST_TOKEN:
+        raise Refused("states the first token of a device in the machine only")
     refuse_several_devices(question)
     if question["weights"] not in QUANTISATIONS:
         raise Refused(f"takes no {question['weights']}")
