@@ -5,7 +5,7 @@ import re
 import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, WAYS, decision, table, words
 
 import cookbook as cb
 
@@ -141,8 +141,6 @@ def software_decides(ways: pd.DataFrame, orders: pd.DataFrame, said: str, record
 
 
 ENDS = ("estimate", "interval")
-# What a software can run: FSDP shards gradients too, and PyTorch's own attention is FlashAttention 2.
-WAYS = {"megatron-core": {}, "torchtitan": dict(zero=(2, 3)), "PyTorch FSDP": dict(zero=(2, 3), attention="flash2")}
 
 
 def in_time(count: int, software: str, end: str, **how) -> float:

@@ -6,7 +6,7 @@ import re
 import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, WAYS, decision, table, words
 
 import cookbook as cb
 
@@ -291,10 +291,6 @@ def software_decides(ways: pd.DataFrame, offers: pd.DataFrame, said: str, record
 def answer(days: float) -> str:
     """Return whether days meet the deadline of 30; within a thousandth of it, the answer is open."""
     return "on the edge" if abs(days / 30 - 1) < 0.001 else "yes" if days <= 30 else "no"
-
-
-# What a software can run: FSDP shards gradients too, and PyTorch's own attention is FlashAttention 2.
-WAYS = {"megatron-core": {}, "torchtitan": dict(zero=(2, 3)), "PyTorch FSDP": dict(zero=(2, 3), attention="flash2")}
 
 
 def test_the_software_decides_more_than_the_interval():
