@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
 from cookbook.prediction.measurements import Measurement, stated
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR, Price
+from cookbook.topics.runs.post_training import POST_TRAINING, PostTraining, phases_of, post_trained
 from cookbook.topics.runs.search import (
     CHECK,
     LANGUAGE_MODEL,
@@ -38,6 +40,7 @@ from cookbook.topics.runs.search import (
 )
 from cookbook.workloads.zoo import Workload
 
+# Weights that train; of supervised fine-tuning they are its method, of which "sft" compares all.
 METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
 SMALLER_METHODS = {"full": ("lora", "qlora"), "lora": ("qlora",), "qlora": ()}
 RECOMPUTE, ZERO = ("none", "full"), (0, 2, 3)
@@ -53,6 +56,25 @@ MICRO_BATCHES = tuple(2**power for power in range(11))
 STATES = ("weights", "gradients", "optimiser")
 PARTS = (*STATES, "gathered", "activations", "transient", "reserved")
 SMALL_OPTIMISER = "adam-8bit"
+# Rollouts of one step by default: sequences as long as those of other methods.
+OF_ROLLOUTS = {"group": 8, "input_len": LENGTH // 2, "output_len": LENGTH // 2}
+ROLLOUTS = "is of rollouts; leave it out, or give method = 'grpo'"
+BATCHES = {
+    "sft": "{} passes of each device",
+    "dpo": "{} pairs for each of a pass of each device",
+    "grpo": "{} prompts for each sequence of a pass of each device",
+}
+EXAMPLES = {
+    "sft": "those of a sequence, as packing gives",
+    "dpo": "those of a sequence, the prompt in both of a pair",
+}
+ON_POLICY = (
+    "rollouts, then training, on the same weights: one update per step",
+    "answers of equal length, and rewards that take no time",
+    "each prompt processed once for its group",
+)
+# Columns of the ways of post-training that their table does not repeat.
+NOT_SHOWN = ("method", "answers", "generating", "seq", *(f"{name}_bytes" for name in PARTS))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -226,8 +248,15 @@ class FineTuning(Result):
     model=LANGUAGE_MODEL,
     accelerator=SYSTEM,
     tokens=TOKENS,
-    method=Field.choice(*METHODS, many=True),
+    method=Field.choice("sft", *METHODS, *POST_TRAINING, many=True),
     devices=Field.count(many=True),
+    fine_tuning=Field.choice(*METHODS, many=True),
+    group=Field.count(2, MAX_SEQUENCES, unit="answers"),
+    **{name: Field.count(high=MAX_TOKENS, unit="tokens") for name in ("input_len", "output_len")},
+    steps=Field.count(high=MAX_SEQUENCES, unit="steps"),
+    generators=Field.count(0),
+    reference=Field.flag(),
+    rollout=Field.text(),
     epochs=Field.number(high=1e24),
     rank=Field.row("rank", KIND),
     **{name: Field.row(name, KIND) for name in ("target_modules", "optimiser", "attention")},
@@ -264,8 +293,21 @@ def finetune(
     software: str = "",
     hourly: float | None = None,
     way: str = "",
-) -> FineTuning:
+    fine_tuning: str | Sequence[str] = "",
+    group: int | None = None,
+    input_len: int | None = None,
+    output_len: int | None = None,
+    steps: int | None = None,
+    generators: int = 0,
+    reference: bool = True,
+    rollout: str = "",
+) -> FineTuning | PostTraining:
     """Return memory, time and cost of fine-tuning on a few devices, each with its own sequences (data parallelism).
+
+    Supervised fine-tuning (SFT) learns the tokens of a data set. DPO learns which of two answers is preferred: the
+    policy is trained on both, and a frozen reference passes over both. GRPO learns from rewards: in each step the
+    policy answers every prompt `group` times (the rollouts), its log-probabilities and those of the reference are
+    computed, it is trained on all sequences, and its weights go to the generator.
 
     Parameters
     ----------
@@ -276,9 +318,10 @@ def finetune(
     tokens : float or str, optional
         Tokens of the data set, such as ``2e7`` or ``"20 M"``; without them there are no hours and no USD.
     method : str or sequence of str
-        "full", "lora" or "qlora" (frozen weights in 4 bits), or several to compare.
+        Supervised fine-tuning by "full" (all weights), "lora" or "qlora" (frozen weights in 4 bits), by several to
+        compare, or by all three ("sft"); or "dpo" or "grpo".
     devices : int or sequence of int
-        Accelerators, or several numbers to compare.
+        Accelerators that train, or several numbers to compare.
     epochs : float
         Passes over the data set.
     rank : int, optional
@@ -292,9 +335,9 @@ def finetune(
     example_tokens : float, optional
         Mean tokens of an example where each is padded to `seq`; by default examples are packed, and nothing is padded.
     micro_batch : int
-        Sequences of one device in one pass.
+        Sequences of one device in one pass; of DPO pairs.
     global_batch : int, optional
-        Sequences of one step of all devices; 8 passes of each by default.
+        Sequences of one step of all devices, of DPO pairs, of GRPO prompts; 8 for each sequence of a pass by default.
     recompute : str, optional
         Activation checkpointing, "none" or "full"; by default both are tried.
     zero : int, optional
@@ -303,12 +346,28 @@ def finetune(
         As for `cookbook.train_step`; the software is "torchtune" by default: compiled layers, and a loss in chunks.
     hourly : float, optional
         Price of one hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way`, by default.
+    fine_tuning : str or sequence of str
+        Of DPO and GRPO the weights that train, "full", "lora" or "qlora"; all three are compared by default. With
+        adapters the reference is the policy without them, and needs no memory of its own.
+    group : int, optional
+        Of GRPO: answers per prompt; 8 by default.
+    input_len, output_len : int, optional
+        Of GRPO: tokens of a prompt and of each answer; 1,024 each by default. A step waits for its longest answers.
+    steps : int, optional
+        Of GRPO: weight updates, each from rollouts of its own; without them there are no hours and no USD.
+    generators : int
+        Of GRPO: accelerators of the same kind that generate and do not train; by default those that train do both, in
+        turns, and training states leave for host memory meanwhile where that is faster or needed.
+    reference : bool
+        Of GRPO: whether a frozen reference is asked, for the KL term of the loss.
+    rollout : str
+        Of GRPO: software that generates, as the software of `cookbook.generate`.
 
     Returns
     -------
-    FineTuning
+    FineTuning or PostTraining
         `table`, `memory` by part, and `changes`: what checkpointing, a smaller optimiser, adapters, weights of 4 bits,
-        shorter sequences and more devices would give.
+        shorter sequences and more devices would give; of DPO and GRPO `table` and `phases`.
 
     Raises
     ------
@@ -322,11 +381,24 @@ def finetune(
     >>> tuned = finetune("llama3_8b", "rtx-4090", "20 M", method=["full", "qlora"])
     >>> tuned.table["fits"].tolist()[0], bool(tuned.table["hours"].iloc[1] > 0)
     ('no', True)
+    >>> aligned = finetune("llama3_8b", "h100-sxm", method="grpo", fine_tuning="full", devices=8, output_len=512)
+    >>> aligned.table["bound"].tolist(), round(aligned.phases["share"].sum(), 6)
+    (['generation'], 1.0)
     """
+    of_rollouts: dict[str, Any] = {"group": group, "input_len": input_len, "output_len": output_len, "steps": steps}
+    of_rollouts |= {"generators": generators or None, "rollout": rollout or None}
+    of_data = {
+        "tokens": tokens,
+        "seq": seq,
+        "example_tokens": example_tokens,
+        "epochs": None if epochs == 1 else epochs,
+    }
+    kind, trained = _kind(method, fine_tuning)
+    _check_kind(kind, of_rollouts, of_data, reference)
     job = _job(
         model_of(model),
         machine_of(accelerator),
-        method=method,
+        method=trained,
         devices=devices,
         rank=rank,
         target_modules=target_modules,
@@ -340,11 +412,16 @@ def finetune(
         attention=attention,
         precision=precision,
         software=software,
+        kind=kind,
+        reference=reference,
+        **of_rollouts,
     )
-    ways, steps, tried = _chosen(job)
-    changes = _changes(job, ways)
     price = hour_usd(accelerator, hourly, way or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
+    if kind in POST_TRAINING:
+        return _post_trained(job, tokens_in_all, price)
+    ways, tried_steps, tried = _chosen(job)
+    changes = _changes(job, ways)
     table = _spent(ways, tokens_in_all, price)
     table = table.assign(**_largest(job, ways), why=[_why(row, changes) for row in ways.to_dict("records")])
     title = f"{job['network'].title} on {job['machine'].accelerator.name}"
@@ -367,8 +444,53 @@ def finetune(
             **{name: value or job["taken"].get(name) for name, value in job["same"].items()},
             "optimiser": job["same"]["optimiser"] or USUAL_OPTIMISER,
         },
-        steps,
+        tried_steps,
         tried,
+    )
+
+
+def _kind(methods: Sequence[str], fine_tuning: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return "sft", "dpo" or "grpo", and the weights that train."""
+    kind = next((name for name in methods if name in POST_TRAINING), "sft")
+    if kind in POST_TRAINING:
+        if len(methods) > 1:
+            raise refused("method", list(methods), f": {kind} has a table of its own; give method = {kind!r} alone")
+        return kind, tuple(fine_tuning) or tuple(METHODS)
+    if fine_tuning:
+        remedy = f"of supervised fine-tuning, give method = {fine_tuning[0]!r}"
+        raise refused("fine_tuning", list(fine_tuning), f"is for method = 'dpo' or 'grpo'; {remedy}")
+    return kind, tuple(METHODS) if "sft" in methods else tuple(methods)
+
+
+def _check_kind(kind: str, of_rollouts: Mapping[str, Any], of_data: Mapping[str, Any], reference: bool) -> None:
+    """Refuse arguments of another method."""
+    remedies = {
+        "tokens": "give steps",
+        "seq": "give input_len and output_len",
+        "example_tokens": "give output_len",
+        "epochs": "give steps",
+    }
+    for name, value in (of_data if kind == "grpo" else of_rollouts).items():
+        if value is not None:
+            what = f"is of a data set, where GRPO makes its own; {remedies[name]}" if kind == "grpo" else ROLLOUTS
+            raise refused(name, value, what)
+    if not reference and kind != "grpo":
+        raise refused("reference", reference, ": DPO has one and SFT none; give reference = False for 'grpo' alone")
+
+
+def _post_trained(job: dict[str, Any], tokens: float, price: Price) -> PostTraining:
+    """Return post-training by DPO or GRPO."""
+    ways = post_trained(job, _rows)
+    steps = tokens / ways["tokens"] if job["steps"] is None else job["steps"]
+    table = _priced(ways, steps, ways["devices"] + ways["generators"], price)
+    columns = ["method", *(name for name in table if name not in NOT_SHOWN)]
+    return PostTraining(
+        f"{job['network'].title} on {job['machine'].accelerator.name}",
+        table[columns],
+        phases_of(job, table),
+        price,
+        tuple(dict.fromkeys((*job["assumed"], *job["told"]))),
+        network=(job["network"].name, job["network"].title),
     )
 
 
@@ -379,9 +501,11 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         name = machine.accelerator.name
         remedy = "give one like it with its memory_bytes, as cb.accelerator does"
         raise Refused(Refusal(f"no memory size is known of {name}: {remedy}", field="accelerator"))
+    rollouts, kind = _rollouts(arguments), arguments["kind"]
     seq = LENGTH if arguments["seq"] is None else arguments["seq"]
+    seq = rollouts["input_len"] + rollouts["output_len"] if kind == "grpo" else seq
     software = arguments["software"] or SOFTWARE
-    batch = arguments["global_batch"]
+    batch, pair = arguments["global_batch"], 2 if kind == "dpo" else 1
     job: dict[str, Any] = {
         "network": network,
         "machine": machine,
@@ -389,39 +513,60 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         "software": software,
         "methods": arguments["method"],
         "devices": sorted(arguments["devices"]),
-        "micro_batch": arguments["micro_batch"],
-        "global_batch": batch,
+        "micro_batch": arguments["micro_batch"] * pair,
+        "global_batch": None if batch is None else batch * pair * rollouts["group"],
+        "passes": PASSES * rollouts["group"],
         "recompute": arguments["recompute"] or RECOMPUTE,
         "zero": arguments["zero"] or ZERO,
         "precision": arguments["precision"],
         "told": dict[str, None](),
         "taken": dict[str, str](),
         "same": {name: arguments[name] for name in ("target_modules", "optimiser", "attention")},
+        "method": kind,
+        "reference": arguments["reference"],
+        "smaller": SMALLER_METHODS,
+        "more": MORE_DEVICES,
+        **rollouts,
     }
     job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
     job["same"]["rank"] = arguments["rank"]
     for count in job["devices"]:
-        share = count * job["micro_batch"]
-        if job["global_batch"] and job["global_batch"] % share:
-            reason = f"is not a multiple of devices x micro_batch = {share:,}"
-            nearest = max(job["global_batch"] // share, 1) * share
-            raise refused("global_batch", job["global_batch"], f"{reason}; take {nearest:,}", nearest=(nearest,))
+        once = count * arguments["micro_batch"]
+        share = once // math.gcd(once, rollouts["group"])
+        if batch and batch % share:
+            each = "" if share == once else f" / {once // share:,} (of group = {rollouts['group']:,})"
+            reason = f"is not a multiple of devices x micro_batch{each} = {share:,}"
+            nearest = max(batch // share, 1) * share
+            raise refused("global_batch", batch, f"{reason}; take {nearest:,}", nearest=(nearest,))
     defaults = (
         ("software", arguments["software"], software),
         ("seq", arguments["seq"], f"{seq:,} tokens"),
-        ("global_batch", batch, f"{PASSES} passes of each device"),
+        ("global_batch", batch, BATCHES[kind].format(PASSES)),
         ("optimiser", arguments["optimiser"], USUAL_OPTIMISER),
         *([("target_modules", arguments["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
         ("zero", arguments["zero"], "0, 2 or 3, all tried"),
         ("recompute", arguments["recompute"], "none or full, both tried"),
-        ("example_tokens", arguments["example_tokens"], "those of a sequence, as packing gives"),
+        *([] if kind == "grpo" else [("example_tokens", arguments["example_tokens"], EXAMPLES[kind])]),
+        *([(name, arguments[name], f"{rollouts[name]:,}") for name in OF_ROLLOUTS] if kind == "grpo" else []),
     )
     job["assumed"] = [
         f"{name} = {value}"
         for name, stated, value in defaults
         if stated is None or (isinstance(stated, str) and not stated)
     ]
+    job["assumed"] += ON_POLICY if kind == "grpo" else ()
     return job
+
+
+def _rollouts(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rollouts of one step of GRPO with defaults; of other methods a group of one."""
+    usual = OF_ROLLOUTS if arguments["kind"] == "grpo" else {**OF_ROLLOUTS, "group": 1}
+    sizes = {name: arguments[name] or value for name, value in usual.items()}
+    return {
+        **sizes,
+        **{name: arguments[name] for name in ("steps", "rollout")},
+        "generators": arguments["generators"] or 0,
+    }
 
 
 def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, Estimate]:
@@ -430,7 +575,7 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[pd
     once = table["devices"] * table["micro_batch"]
     batch = job["global_batch"]
     # Of a batch that was given, more devices or sequences a pass leave fewer passes, one at least.
-    table["global_batch"] = once * (PASSES if batch is None else np.maximum(batch // once, 1))
+    table["global_batch"] = once * (job["passes"] if batch is None else np.maximum(batch // once, 1))
     columns = {**job["same"], "tp": 1, "pp": 1, **table.rename(columns={"method": "fine_tuning"}).to_dict("list")}
     seq = columns.pop("seq")
     plan = plan_fields(None, columns)
@@ -580,13 +725,17 @@ def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
 
 def _spent(table: pd.DataFrame, tokens: float, price: Price) -> pd.DataFrame:
     """Return hours and USD of the data set."""
-    steps = tokens / (table["global_batch"] * table["seq"])
+    return _priced(table, tokens / (table["global_batch"] * table["seq"]), table["devices"], price)
+
+
+def _priced(table: pd.DataFrame, steps: Any, devices: Any, price: Price) -> pd.DataFrame:
+    """Return hours and USD of a number of steps on devices."""
     hours = {
         end: steps * table[step] / HOUR
         for end, step in (("", "step_seconds"), ("_low", "step_low"), ("_high", "step_high"))
     }
     usd_per_hour = {"": price.median, "_low": price.low, "_high": price.high}
-    usd = {f"usd{end}": hours[end] * table["devices"] * usd_per_hour[end] for end in hours}
+    usd = {f"usd{end}": hours[end] * devices * usd_per_hour[end] for end in hours}
     return table.assign(**{f"hours{end}": value for end, value in hours.items()}, **usd)
 
 

@@ -1,0 +1,451 @@
+"""Post-training of a language model from preferences (DPO) or from its own answers (GRPO): time by phase and memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from cookbook import units
+from cookbook.catalog import constant
+from cookbook.catalog.commands import Launch, launch, one_of
+from cookbook.catalog.refusals import Refusal
+from cookbook.formulas.arithmetic import training_flop
+from cookbook.formulas.collectives import hierarchical_all_gather_seconds, point_to_point_seconds
+from cookbook.hardware import Machine
+from cookbook.prediction.api import generate
+from cookbook.prediction.engine import Estimate
+from cookbook.prediction.kinds.transformer_step import LINK_LATENCY, NETWORK_LATENCY
+from cookbook.result import Result, plain
+from cookbook.topics.costs.cost import Price
+
+POST_TRAINING = {"dpo": "DPO", "grpo": "GRPO"}
+# Phases of a step in their order, with their titles.
+PHASES = {
+    "generation": "generation",
+    "old_policy": "old policy",
+    "reference": "reference",
+    "training": "training",
+    "update": "weight update",
+}
+COMPOSED = (
+    "composed, not measured: a step is the sum of its phases, and each end of its interval the sum of their ends, as "
+    "if all were too fast or too slow at once; the weight update has no interval of its own"
+)
+ENDS = ("", "_low", "_high")
+# A step of all weights without recomputation consists of three passes of equal arithmetic, one of them forward; of
+# three transfers of sharded weights and their gradients one is before the forward pass.
+PASSES_OF_A_STEP = 3
+FORWARD = ("products", "experts", "attention", "elementwise", "head", "launch", "weight_exchange")
+# Gradients are freed before the rollouts, activations after the backward pass.
+RESIDENT = ("weights", "optimiser")
+# Number format of the frozen weights from which a generator answers where the trainer stores them in 4 bits.
+FROZEN = {"qlora": "int4"}
+WEIGHT_BYTES = ADAPTER_BYTES = 2.0
+EXCEEDED = "memory-exceeded"
+# Returns ways with memory and step, and the steps, of a job and a list of ways.
+Rows = Callable[[dict[str, Any], Sequence[Mapping[str, Any]]], tuple[pd.DataFrame, Estimate]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PostTraining(Result):
+    """Post-training by one method, with different weights that train, on each number of devices; read-only.
+
+    Attributes
+    ----------
+    title : str
+        The model and the device, as printed.
+    table : pandas.DataFrame
+        One row per fine_tuning (the weights that train) and number of devices, each with the fastest of the ways tried
+        that fits for sure, else likely, else with that which needs least memory: method; devices (that train) and
+        generators (devices beside them that generate; 0: those that train do both); zero, recompute, micro_batch; tp
+        and at_once (devices and answers at once of one copy of the generator), offload ("yes" where training states
+        are in host memory during the rollouts); sequences and tokens trained in one step; step_seconds with step_low
+        and step_high (80 %), and the seconds of each phase with their ends; bound, the longest phase;
+        tokens_per_second; hours and usd, each with low and high; memory_bytes of one device that trains, with
+        memory_low and memory_high (80 %), and reference_bytes of it; rollout_bytes of one device that generates;
+        capacity_bytes; fits ("yes", "likely", "unlikely" or "no"); why, where it does not fit: the least that would. A
+        copy each time.
+    phases : pandas.DataFrame
+        One row per row of the table and phase: fine_tuning, devices, phase, seconds with low and high, share of the
+        step, tokens that all devices process, flop (their matrix arithmetic) and bytes that one device receives.
+    price : Price
+        Price of one hour of one device [USD/h].
+    assumed : tuple of str
+        What was not given, and what was taken.
+    tier : str
+        What the step rests on, and how its interval is composed.
+    network : tuple of str
+        Name and title of the model.
+    """
+
+    _class_in_repr = False
+    title: str
+    _table: pd.DataFrame = field(repr=False)
+    _phases: pd.DataFrame = field(repr=False)
+    price: Price
+    assumed: tuple[str, ...]
+    tier: str = COMPOSED
+    network: tuple[str, str] = field(default=("", ""), repr=False)
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """One row per weights that train and number of devices."""
+        return self._table.copy(deep=False)
+
+    @property
+    def phases(self) -> pd.DataFrame:
+        """Phases of a step, one row per row of the table and phase."""
+        return self._phases.copy(deep=False)
+
+    def frame(self) -> pd.DataFrame:
+        """Return the table, in SI units but for hours and USD."""
+        return self.table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the same as plain Python values; a missing figure is None."""
+        header = {name: getattr(self, name) for name in ("title", "tier", "assumed")}
+        return plain({**header, "ways": self._table, "phases": self._phases})
+
+    def launch(self, engine: str = "torchtune", row: int | None = None) -> Launch:
+        """Return the command line that starts a way of post-training, where the engine has flags for its method.
+
+        Parameters
+        ----------
+        engine : str
+            An engine of the table ``engine_flags``.
+        row : int, optional
+            Row of the table; by default the first that fits, or likely does.
+
+        Returns
+        -------
+        cookbook.catalog.commands.Launch
+
+        Raises
+        ------
+        ValueError
+            A row that does not exist or does not fit, or a method for which the engine has no flags: the reason and
+            the remedy.
+        """
+        own = self._table.iloc[one_of("row", row, self._able, "does not fit the memory")]
+        return launch("finetune", engine, {"network": self.network, "method": str(own["method"])}, {})
+
+    @property
+    def _able(self) -> list[int]:
+        """Return the rows that fit, or likely do."""
+        able: list[int] = np.flatnonzero(self._table["fits"].isin(("yes", "likely"))).tolist()
+        return able
+
+    def facts(self) -> dict[str, str]:
+        """Return the split of the first way that fits, what it rests on, why others do not fit, and assumptions."""
+        whys = "; ".join(why for why in self._table["why"] if why)
+        split = {"Phases": self._split(self._table.iloc[self._able[0]])} if self._able else {}
+        return {**split, "Evidence": self.tier, **({"Does not fit": whys} if whys else {}), **super().facts()}
+
+    def _split(self, row: Mapping[str, Any]) -> str:
+        """Return seconds and shares of the phases of one row, in words."""
+        taken = {title: row[f"{name}_seconds"] for name, title in PHASES.items() if row[f"{name}_seconds"] > 0}
+        words = [
+            f"{title} {units.human(seconds, 's')} ({100 * seconds / row['step_seconds']:.0f} %)"
+            for title, seconds in taken.items()
+        ]
+        return f"{', '.join(words)}; {PHASES[row['bound']]} takes longest"
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """Return the ways as printed, by title."""
+        rows = [
+            {
+                "Trained": row["fine_tuning"],
+                "Devices": f"{row['devices']:,}" + (f" + {row['generators']:,}" if row["generators"] else ""),
+                "Memory of one (80 %)": _range(row, "memory_bytes", "memory_low", "memory_high", "iB"),
+                "Fits": row["fits"],
+                "ZeRO": row["zero"],
+                "Checkpointing": row["recompute"],
+                "Step (80 %)": _range(row, "step_seconds", "step_low", "step_high", "s"),
+                **{
+                    f"{title} [%]": f"{100 * row[f'{name}_seconds'] / row['step_seconds']:.0f}"
+                    for name, title in PHASES.items()
+                    if (self._table[f"{name}_seconds"] > 0).any()
+                },
+                "Hours (80 %)": _three(row, "hours", "{:,.3g}".format),
+                "Cost (80 %)": _three(row, "usd", units.dollars),
+            }
+            for row in self._table.to_dict("records")
+        ]
+        return {"Ways": pd.DataFrame(rows)}
+
+    def summary(self) -> str:
+        """Return the first way that fits, or that none does, in one line."""
+        row = self._table.iloc[next(iter(self._able), 0)].to_dict()
+        head = f"{self.title}, {_named(row)}: {units.human(row['memory_bytes'], 'iB')} of "
+        head += f"{units.human(row['capacity_bytes'], 'iB')}, "
+        if not self._able:
+            return f"{head}does not fit"
+        share = f"{100 * row[row['bound'] + '_seconds'] / row['step_seconds']:.0f} % {PHASES[row['bound']]}"
+        hours = f", {row['hours']:,.3g} h" if row["hours"] == row["hours"] else ""
+        fits = "fits" if row["fits"] == "yes" else "likely fits"
+        return f"{head}{fits}; {_range(row, 'step_seconds', 'step_low', 'step_high', 's')} per step, {share}{hours}"
+
+
+def post_trained(job: dict[str, Any], rows: Rows) -> pd.DataFrame:
+    """Return the fastest way per weights that train and number of devices, with its phases, memory and why not.
+
+    Parameters
+    ----------
+    job : dict
+        The arguments of a call: `network`, `machine`, `method`, `methods` (weights that train), `devices`, `zero`,
+        `recompute`, `seq`, `global_batch` and `passes` as for `rows`; `reference` (whether a frozen copy is asked for
+        log-probabilities); of GRPO `group`, `input_len`, `output_len`, `generators` and `rollout`.
+    rows : callable
+        Returns ways with memory and step, and the steps, of a job and a list of ways.
+    """
+    ways = [
+        {"method": weights, "devices": count, "zero": stage, "recompute": again, "generators": job["generators"]}
+        for weights in job["methods"]
+        for count in job["devices"]
+        for again in job["recompute"]
+        for stage in (job["zero"] if count > 1 else (0,))
+    ]
+    best = _best(_evaluated(job, ways, rows))
+    return best.assign(why=[_why(job, row, rows) for row in best.to_dict("records")])
+
+
+def phases_of(job: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per row of the table and phase: seconds, share, tokens, FLOP and bytes."""
+    macs = float(job["network"].ops.total("macs", 1, job["seq"])) / job["seq"]
+    found = []
+    for row in table.to_dict("records"):
+        trained, prompts = row["tokens"], row["sequences"] / job["group"] * job["input_len"]
+        tokens = {
+            "generation": prompts + row["sequences"] * job["output_len"],
+            **dict.fromkeys(("old_policy", "reference", "training"), trained),
+        }
+        backward = {"training": 2 if row["fine_tuning"] == "full" else 1}
+        for name in PHASES:
+            seconds = row[f"{name}_seconds"]
+            count = tokens.get(name, 0) if seconds > 0 else 0
+            found.append(
+                {
+                    "fine_tuning": row["fine_tuning"],
+                    "devices": row["devices"],
+                    "phase": name,
+                    **{f"seconds{end}": row[f"{name}_seconds{end}"] for end in ENDS},
+                    "share": seconds / row["step_seconds"],
+                    "tokens": count,
+                    "flop": float(training_flop(macs, count, backward.get(name, 0))),
+                    "bytes": row["update_bytes"] if name == "update" else 0.0,
+                }
+            )
+    return pd.DataFrame(found)
+
+
+def _best(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the fastest way of each question that fits for sure, else likely; else that which needs least memory."""
+    fits, sure = table["fits"].isin(("yes", "likely")), table["fits"] == "yes"
+    needed = table[["memory_bytes", "rollout_bytes"]].max(axis=1)
+    order = np.lexsort((np.where(fits, table["step_seconds"], needed), ~sure, ~fits))
+    asked = ["fine_tuning", "devices", "generators"]
+    return table.iloc[order].drop_duplicates(asked).sort_index(kind="stable").reset_index(drop=True)
+
+
+def _evaluated(job: dict[str, Any], ways: Sequence[Mapping[str, Any]], rows: Rows) -> pd.DataFrame:
+    """Return ways with their phases, memory and whether they fit; of GRPO one row per way to generate."""
+    generators = [way["generators"] for way in ways]
+    plans = [{name: value for name, value in way.items() if name != "generators"} for way in ways]
+    table, steps = rows(job, plans)
+    passes = _forward(rows({**job, "told": {}}, [{**plan, "method": "full", "recompute": "none"} for plan in plans])[1])
+    asks = float(job["reference"])
+    reference = np.where(table["method"] == "full", asks * table["weights_bytes"], 0.0)
+    table = table.rename(columns={"method": "fine_tuning"}).assign(
+        method=job["method"],
+        generators=generators,
+        sequences=table["global_batch"],
+        tokens=table["global_batch"] * table["seq"],
+        reference_bytes=reference,
+        **{f"memory_{end}": table[f"memory_{end}"] + reference for end in ("bytes", "low", "high")},
+        **_ends("training", (steps.point, steps.low80, steps.high80)),
+        **_ends("reference", asks * passes),
+        **_ends("old_policy", passes * (job["method"] == "grpo")),
+    )
+    table = _generated(job, table) if job["method"] == "grpo" else table.assign(**_nothing(len(table)))
+    step = {end: sum(table[f"{name}_seconds{end}"] for name in PHASES) for end in ENDS}
+    longest = table[[f"{name}_seconds" for name in PHASES]].fillna(0).to_numpy().argmax(axis=1)
+    return table.assign(
+        fits=_fits(table),
+        step_seconds=step[""],
+        step_low=step["_low"],
+        step_high=step["_high"],
+        tokens_per_second=table["tokens"] / step[""],
+        bound=np.array(list(PHASES))[longest],
+    )
+
+
+def _ends(phase: str, seconds: Any) -> dict[str, Any]:
+    """Return the columns of a phase: point, low and high [s]."""
+    return {f"{phase}_seconds{end}": value for end, value in zip(ENDS, seconds, strict=True)}
+
+
+def _forward(steps: Estimate) -> np.ndarray:
+    """Return point, low and high of the forward passes of steps of all weights without recomputation [s]."""
+    point = sum(np.asarray(steps.parts[name]) for name in FORWARD) / PASSES_OF_A_STEP
+    return np.array([point, point * steps.low80 / steps.point, point * steps.high80 / steps.point])
+
+
+def _fits(table: pd.DataFrame) -> np.ndarray:
+    """Return whether training with its reference, and rollouts, fit a device."""
+    capacity = table["capacity_bytes"]
+    trains = np.select(
+        [table[f"memory_{end}"] <= capacity for end in ("high", "bytes", "low")], ["yes", "likely", "unlikely"], "no"
+    )
+    return np.where(table["answers"] & np.isfinite(table["memory_bytes"]), trains, "no")
+
+
+def _nothing(count: int) -> dict[str, Any]:
+    """Return the columns of rollouts where there are none."""
+    none = {**_ends("generation", (0.0,) * 3), **_ends("update", (0.0,) * 3)}
+    return {**none, "tp": 0, "at_once": 0, "offload": "no", "rollout_bytes": 0.0, "update_bytes": 0.0, "answers": True}
+
+
+def _generated(job: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+    """Return one row per way to generate: copies over devices, and training states that stay or leave meanwhile.
+
+    A copy answers its share of the sequences, as many at once as the memory that is left holds keys and values of.
+    """
+    table = _ways_to_generate(job, table)
+    share = np.ceil(table["sequences"] * table["tp"] / table["generating"]).to_numpy()
+    resident = sum(table[f"{name}_bytes"] for name in RESIDENT) + table["reference_bytes"]
+    resident = resident.where(table["generators"] == 0, 0.0).to_numpy()
+    stays = np.where(table["offload"] == "no", resident, 0.0)
+    alone = _answers(job, table, share)
+    slots = np.asarray(alone.tokens) / job["output_len"]
+    # Where the weights fit no copy, nothing else is known of its memory.
+    least = WEIGHT_BYTES * job["network"].ops.parameter_count / table["tp"].to_numpy()
+    shard, workspace, cache = (np.asarray(alone.memory.get(name, np.nan)) for name in ("weights", "workspace", "cache"))
+    cache, fixed = cache / slots, shard + workspace
+    left = constant("memory-served") * table["capacity_bytes"].to_numpy() - stays - fixed
+    at_once = np.floor(np.minimum(slots, left / cache))
+    batch = np.where(at_once >= 1, at_once, 1.0)
+    found = _answers(job, table, batch)
+    received, sent = _update(job["machine"], table, shard)
+    # There and back.
+    update = sent + np.where(resident > stays, 2 * resident / job["machine"].host_link, 0.0)
+    for assumed in sorted(set(map(str, np.ravel(found.assumed)))):
+        job["told"].update(dict.fromkeys(f"rollouts: {words}" for words in assumed.split("; ") if words))
+    return table.assign(
+        **_ends("generation", np.array([found.point, found.low80, found.high80]) * share / batch),
+        **_ends("update", (update,) * 3),
+        at_once=batch,
+        answers=(at_once >= 1) & np.isfinite(found.point + update),
+        rollout_bytes=stays + np.where(np.isnan(fixed + cache), least, fixed + cache * batch),
+        update_bytes=received,
+    )
+
+
+def _ways_to_generate(job: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
+    """Return each row once per size of a copy of the generator, and where devices do both, with and without offload."""
+    wide = []
+    for row in table.to_dict("records"):
+        count = row["generators"] or row["devices"]
+        sizes = [2**at for at in range(int(count).bit_length())]
+        for size in (size for size in sizes if count % size == 0 and size <= job["machine"].per_node):
+            for offload in ("no",) if row["generators"] else ("no", "yes"):
+                wide.append({**row, "generating": count, "tp": size, "offload": offload})
+    return pd.DataFrame(wide)
+
+
+def _answers(job: Mapping[str, Any], table: pd.DataFrame, batch: np.ndarray) -> Estimate:
+    """Return batches of answers of one copy of the generator; a prompt is processed once for its group."""
+    shards = table["tp"].tolist()
+    answers: Estimate = generate(
+        job["network"],
+        job["machine"],
+        input_len=job["input_len"],
+        output_len=job["output_len"],
+        batch=batch.tolist(),
+        tp=shards,
+        devices=shards,
+        weights_format=[FROZEN.get(weights) for weights in table["fine_tuning"]],
+        precision=job["precision"],
+        software=job["rollout"],
+        prefix_hit=1 - 1 / job["group"],
+    )
+    return answers
+
+
+def _update(machine: Machine, table: pd.DataFrame, shard: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the bytes that one device receives of the trained weights in an update, and the time until all have them.
+
+    Devices apart receive their `shard` of the weights, or the adapters, over the link of their node or the network;
+    devices that do both gather what ZeRO-3 shares out, and otherwise have them.
+    """
+    full, devices = (table["fine_tuning"] == "full").to_numpy(), table["devices"].to_numpy()
+    adapters = ADAPTER_BYTES * table["trained"].to_numpy()
+    near = devices + table["generators"].to_numpy() <= machine.per_node
+    rate, latency = np.where(near, machine.link, machine.network), np.where(near, LINK_LATENCY, NETWORK_LATENCY)
+    own = np.nan_to_num(np.where(full, shard, adapters))
+    whole = np.where(full, own * table["tp"], own)
+    inner = np.minimum(devices, machine.per_node)
+    outer = np.ceil(devices / inner)
+    gather = hierarchical_all_gather_seconds(whole, inner, outer, machine.ring_link, machine.network, latency)
+    ways = [table["generators"] > 0, table["zero"] == 3]
+    received = np.select(ways, [own, whole * (1 - 1 / devices)], 0.0)
+    return received, np.select(ways, [point_to_point_seconds(own, rate, latency), gather], 0.0)
+
+
+def _why(job: dict[str, Any], row: Mapping[str, Any], rows: Rows) -> str:
+    """Return the memory that a way needs, and the least that would fit; "" where it fits, or likely does."""
+    if row["fits"] in ("yes", "likely"):
+        return ""
+    way = {"method": row["fine_tuning"], "devices": row["devices"], "generators": row["generators"]}
+    shared = {"recompute": "full", "zero": 3 if row["devices"] > 1 else 0}
+    smaller = [{**way, **shared, "method": name} for name in job["smaller"][row["fine_tuning"]]]
+    larger = [
+        {**way, "zero": 3, "recompute": "full", "devices": count, "generators": copies * (row["generators"] > 0)}
+        for count in job["more"]
+        for copies in sorted({row["generators"], count})
+        if count > row["devices"]
+    ]
+    table = _evaluated({**job, "told": {}}, [*smaller, *larger], rows)
+    able = table[table["fits"].isin(("yes", "likely"))]
+    same = able[able["fine_tuning"] == row["fine_tuning"]].head(1)
+    others = able[able["fine_tuning"] != row["fine_tuning"]].drop_duplicates("fine_tuning")
+    words = [f"{_named(each)} ({_least(each)})" for each in pd.concat([others, same]).to_dict("records")]
+    remedy = f"what would fit: {', '.join(words)}" if words else "nothing tried fits; split layers too (cb.search)"
+    return Refusal(f"{_named(row)} {_needs(row)}; {remedy}", EXCEEDED, "devices", same["devices"].tolist())
+
+
+def _needs(row: Mapping[str, Any]) -> str:
+    """Return what a way that does not fit needs of a device, in words."""
+    held, capacity = "with its reference " if row["reference_bytes"] > 0 else "", row["capacity_bytes"]
+    if row["memory_bytes"] > capacity:
+        return (
+            f"{held}needs {units.human(row['memory_bytes'], 'iB')} of {units.human(capacity, 'iB')} a device to train"
+        )
+    served = units.human(constant("memory-served") * capacity, "iB")
+    return f"{held}needs {units.human(row['rollout_bytes'], 'iB')} of {served} a device to generate"
+
+
+def _least(row: Mapping[str, Any]) -> str:
+    """Return the memory of one device in the phase that needs most, in words."""
+    return units.human(max(row["memory_bytes"], row["rollout_bytes"]), "iB")
+
+
+def _named(row: Mapping[str, Any]) -> str:
+    """Return the method, what trains and the devices of a way, in words."""
+    count, apart = row["devices"], row["generators"]
+    trains = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}[row["fine_tuning"]]
+    beside = f" and {apart:,} that generate" if apart else ""
+    return f"{POST_TRAINING[row['method']]} of {trains} on {count:,} device{'s' if count > 1 else ''}{beside}"
+
+
+def _range(row: Mapping[str, Any], point: str, low: str, high: str, unit: str) -> str:
+    return "{} ({} to {})".format(*(units.human(row[name], unit) for name in (point, low, high)))
+
+
+def _three(row: Mapping[str, Any], name: str, write: Callable[[float], str]) -> str:
+    """Return a figure with its ends as printed; "" where it is not known."""
+    point, low, high = (row[f"{name}{end}"] for end in ENDS)
+    return f"{write(point)} ({write(low)} to {write(high)})" if point == point else ""
