@@ -70,7 +70,7 @@ EXAMPLES = {
 }
 ON_POLICY = (
     "rollouts, then training, on the same weights: one update per step",
-    "answers of equal length, and rewards that take no time",
+    "rewards that take no time",
     "each prompt processed once for its group",
 )
 # Columns of the ways of post-training that their table does not repeat.
@@ -252,7 +252,7 @@ class FineTuning(Result):
     devices=Field.count(many=True),
     fine_tuning=Field.choice(*METHODS, many=True),
     group=Field.count(2, MAX_SEQUENCES, unit="answers"),
-    **{name: Field.count(high=MAX_TOKENS, unit="tokens") for name in ("input_len", "output_len")},
+    **{name: Field.count(high=MAX_TOKENS, unit="tokens") for name in ("input_len", "output_len", "longest_output")},
     steps=Field.count(high=MAX_SEQUENCES, unit="steps"),
     generators=Field.count(0),
     reference=Field.flag(),
@@ -297,6 +297,7 @@ def finetune(
     group: int | None = None,
     input_len: int | None = None,
     output_len: int | None = None,
+    longest_output: int | None = None,
     steps: int | None = None,
     generators: int = 0,
     reference: bool = True,
@@ -352,7 +353,10 @@ def finetune(
     group : int, optional
         Of GRPO: answers per prompt; 8 by default.
     input_len, output_len : int, optional
-        Of GRPO: tokens of a prompt and of each answer; 1,024 each by default. A step waits for its longest answers.
+        Of GRPO: tokens of a prompt and of an answer, on average; 1,024 each by default.
+    longest_output : int, optional
+        Of GRPO: tokens of the longest answer of a step, for which the rollouts wait and which must fit in training; by
+        default all are equal.
     steps : int, optional
         Of GRPO: weight updates, each from rollouts of its own; without them there are no hours and no USD.
     generators : int
@@ -386,7 +390,7 @@ def finetune(
     (['generation'], 1.0)
     """
     of_rollouts: dict[str, Any] = {"group": group, "input_len": input_len, "output_len": output_len, "steps": steps}
-    of_rollouts |= {"generators": generators or None, "rollout": rollout or None}
+    of_rollouts |= {"longest_output": longest_output, "generators": generators or None, "rollout": rollout or None}
     of_data = {
         "tokens": tokens,
         "seq": seq,
@@ -555,6 +559,8 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         if stated is None or (isinstance(stated, str) and not stated)
     ]
     job["assumed"] += ON_POLICY if kind == "grpo" else ()
+    if kind == "grpo" and rollouts["longest"] is None:
+        job["assumed"].append("answers of equal length: give longest_output, for which a step waits")
     return job
 
 
@@ -562,8 +568,13 @@ def _rollouts(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rollouts of one step of GRPO with defaults; of other methods a group of one."""
     usual = OF_ROLLOUTS if arguments["kind"] == "grpo" else {**OF_ROLLOUTS, "group": 1}
     sizes = {name: arguments[name] or value for name, value in usual.items()}
+    longest = arguments["longest_output"]
+    if longest is not None and longest < sizes["output_len"]:
+        shorter = f"is shorter than the mean, output_len = {sizes['output_len']:,}; give at least that"
+        raise refused("longest_output", longest, shorter, nearest=(sizes["output_len"],))
     return {
         **sizes,
+        "longest": longest,
         **{name: arguments[name] for name in ("steps", "rollout")},
         "generators": arguments["generators"] or 0,
     }

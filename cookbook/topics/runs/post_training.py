@@ -42,6 +42,7 @@ PASSES_OF_A_STEP = 3
 FORWARD = ("products", "experts", "attention", "elementwise", "head", "launch", "weight_exchange")
 # Gradients are freed before the rollouts, activations after the backward pass.
 RESIDENT = ("weights", "optimiser")
+MEMORY = ("memory_bytes", "memory_low", "memory_high")
 # Number format of the frozen weights from which a generator answers where the trainer stores them in 4 bits.
 FROZEN = {"qlora": "int4"}
 WEIGHT_BYTES = ADAPTER_BYTES = 2.0
@@ -198,7 +199,7 @@ def post_trained(job: dict[str, Any], rows: Rows) -> pd.DataFrame:
     job : dict
         The arguments of a call: `network`, `machine`, `method`, `methods` (weights that train), `devices`, `zero`,
         `recompute`, `seq`, `global_batch` and `passes` as for `rows`; `reference` (whether a frozen copy is asked for
-        log-probabilities); of GRPO `group`, `input_len`, `output_len`, `generators` and `rollout`.
+        log-probabilities); of GRPO `group`, `input_len`, `output_len`, `longest` (or None), `generators` and `rollout`.
     rows : callable
         Returns ways with memory and step, and the steps, of a job and a list of ways.
     """
@@ -246,7 +247,7 @@ def _best(table: pd.DataFrame) -> pd.DataFrame:
     """Return the fastest way of each question that fits for sure, else likely; else that which needs least memory."""
     fits, sure = table["fits"].isin(("yes", "likely")), table["fits"] == "yes"
     needed = table[["memory_bytes", "rollout_bytes"]].max(axis=1)
-    order = np.lexsort((np.where(fits, table["step_seconds"], needed), ~sure, ~fits))
+    order = np.lexsort((table["memory_bytes"], np.where(fits, table["step_seconds"], needed), ~sure, ~fits))
     asked = ["fine_tuning", "devices", "generators"]
     return table.iloc[order].drop_duplicates(asked).sort_index(kind="stable").reset_index(drop=True)
 
@@ -256,6 +257,9 @@ def _evaluated(job: dict[str, Any], ways: Sequence[Mapping[str, Any]], rows: Row
     generators = [way["generators"] for way in ways]
     plans = [{name: value for name, value in way.items() if name != "generators"} for way in ways]
     table, steps = rows(job, plans)
+    if job["longest"]:
+        longest = rows({**job, "told": {}, "seq": job["input_len"] + job["longest"]}, plans)[0]
+        table[[*MEMORY]] = longest[[*MEMORY]]
     passes = _forward(rows({**job, "told": {}}, [{**plan, "method": "full", "recompute": "none"} for plan in plans])[1])
     asks = float(job["reference"])
     reference = np.where(table["method"] == "full", asks * table["weights_bytes"], 0.0)
@@ -265,7 +269,7 @@ def _evaluated(job: dict[str, Any], ways: Sequence[Mapping[str, Any]], rows: Row
         sequences=table["global_batch"],
         tokens=table["global_batch"] * table["seq"],
         reference_bytes=reference,
-        **{f"memory_{end}": table[f"memory_{end}"] + reference for end in ("bytes", "low", "high")},
+        **{name: table[name] + reference for name in MEMORY},
         **_ends("training", (steps.point, steps.low80, steps.high80)),
         **_ends("reference", asks * passes),
         **_ends("old_policy", passes * (job["method"] == "grpo")),
@@ -312,7 +316,8 @@ def _nothing(count: int) -> dict[str, Any]:
 def _generated(job: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per way to generate: copies over devices, and training states that stay or leave meanwhile.
 
-    A copy answers its share of the sequences, as many at once as the memory that is left holds keys and values of.
+    A copy answers its share of the sequences, as many at once as the memory that is left holds keys and values of. No
+    rollout ends before its longest answer, alone at the end.
     """
     table = _ways_to_generate(job, table)
     share = np.ceil(table["sequences"] * table["tp"] / table["generating"]).to_numpy()
@@ -329,13 +334,17 @@ def _generated(job: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
     at_once = np.floor(np.minimum(slots, left / cache))
     batch = np.where(at_once >= 1, at_once, 1.0)
     found = _answers(job, table, batch)
+    rollouts = np.array([found.point, found.low80, found.high80]) * share / batch
+    if job["longest"]:
+        last = _answers({**job, "output_len": job["longest"]}, table, np.ones(len(table)))
+        rollouts = np.fmax(rollouts, [last.point, last.low80, last.high80])
     received, sent = _update(job["machine"], table, shard)
     # There and back.
     update = sent + np.where(resident > stays, 2 * resident / job["machine"].host_link, 0.0)
     for assumed in sorted(set(map(str, np.ravel(found.assumed)))):
         job["told"].update(dict.fromkeys(f"rollouts: {words}" for words in assumed.split("; ") if words))
     return table.assign(
-        **_ends("generation", np.array([found.point, found.low80, found.high80]) * share / batch),
+        **_ends("generation", rollouts),
         **_ends("update", (update,) * 3),
         at_once=batch,
         answers=(at_once >= 1) & np.isfinite(found.point + update),
@@ -402,11 +411,13 @@ def _why(job: dict[str, Any], row: Mapping[str, Any], rows: Rows) -> str:
     way = {"method": row["fine_tuning"], "devices": row["devices"], "generators": row["generators"]}
     shared = {"recompute": "full", "zero": 3 if row["devices"] > 1 else 0}
     smaller = [{**way, **shared, "method": name} for name in job["smaller"][row["fine_tuning"]]]
+    counts = {(count, row["generators"]) for count in job["more"] if count > row["devices"]}
+    if row["generators"]:
+        more = [count for count in job["more"] if count > row["generators"]]
+        counts |= {(max(row["devices"], least), count) for count in more for least in (1, count)}
     larger = [
-        {**way, "zero": 3, "recompute": "full", "devices": count, "generators": copies * (row["generators"] > 0)}
-        for count in job["more"]
-        for copies in sorted({row["generators"], count})
-        if count > row["devices"]
+        {**way, "zero": 3 if count > 1 else 0, "recompute": "full", "devices": count, "generators": apart}
+        for count, apart in sorted(counts, key=sum)
     ]
     table = _evaluated({**job, "told": {}}, [*smaller, *larger], rows)
     able = table[table["fits"].isin(("yes", "likely"))]
