@@ -1,7 +1,9 @@
 """Post-training by DPO and GRPO: phases by hand, memory of the reference, orders, limits, and what is refused."""
 
 import json
+import re
 import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -271,3 +273,44 @@ def test_the_shell_and_an_assistant_answer_alike(capsys):
     told = call("finetune", {"model": "llama3_8b", "accelerator": "h100-sxm", "method": "grpo", **given})
     assert not told["is_error"] and told["structured_content"] == shell
     assert np.isclose(sum(each["share"] for each in shell["phases"]), 1) and shell["ways"][0]["hours"] > 0
+
+
+PAGE = (Path(__file__).resolve().parents[3] / "docs" / "post-training.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def of_page():
+    """The example of the page, and what it prints."""
+    code, printed = "\n".join(re.findall(r"^    (.+)$", PAGE, flags=re.M)).split('print(step.facts()["Phases"])\n')
+    names: dict = {}
+    exec(code, names)
+    return names["step"], printed
+
+
+def test_the_example_of_the_page_prints_what_it_says(of_page):
+    step, printed = of_page
+    assert step.facts()["Phases"] == printed
+
+
+def test_the_numbers_of_the_page_are_those_of_a_pocket_calculator(of_page):
+    """Llama 3 8B: 8.03 billion parameters, and 32 layers with 8 heads of 128 keys and values in 16 bits."""
+    own = of_page[0].table.iloc[0]
+    device, weights, sequences = cb.accelerator("h100-sxm"), 8.03e9, 64 * 8
+    assert (own["tp"], own["at_once"], own["tokens"]) == (2, 128, sequences * 2048)
+    kept = 2 * 32 * 8 * 128 * 2
+    read = 2 * weights / 2 + 128 / 2 * (1024 + 1024 / 2) * kept
+    flop = 2 * weights * sequences * 2048
+    forward = flop / (8 * device.peaks["peak_bf16"])
+    bounds = {
+        "generation": 1024 * read / device.mem_bandwidth,
+        "reference": forward,
+        "training": 3 * forward,
+        "update": 2 * weights / 2 / cb.machine("h100-sxm").network,
+    }
+    lines = re.findall(r"^\| [a-z, ]+ \| .+ \| ([\d.]+) \| ([\d.]+) \|$", PAGE, flags=re.M)
+    for (bound, estimate), (name, seconds) in zip(lines, bounds.items(), strict=True):
+        told = [f"{value:.2f}" if value < 1 else f"{value:.1f}" for value in (seconds, own[f"{name}_seconds"])]
+        assert [bound, estimate] == told and seconds <= own[f"{name}_seconds"] * 1.001, name
+    assert f"{kept:,} B = {128 / 2 * 1536 * kept / 1e9:.1f} GB" in PAGE and f"{flop / 1e15:.1f} PFLOP" in PAGE
+    assert f"= {own['step_seconds']:.1f} s" in PAGE and f"{own['hours']:.1f} hours of 16 GPUs" in PAGE
+    assert own["step_seconds"] == pytest.approx(12.8 + 5.2 + 5.2 + 15.6 + 0.2, abs=0.1)
