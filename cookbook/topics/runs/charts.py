@@ -216,7 +216,7 @@ def step_parts(
         x=x, y=look.rows_axis(_ROOM), tooltip=tip, color=colour, order=alt.Order("place:Q")
     )
     totals = frame.groupby("row", sort=False)["value"].sum()
-    takeaway = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
+    title = title or f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
     words = "Stacked bars, one per row: the parts of a step in one fixed order and colour."
     whisker = (
         look.rows_with("high")
@@ -224,7 +224,7 @@ def step_parts(
         .encode(x=alt.X("low:Q", scale=look.linear_scale("most")), x2="high:Q", y=look.rows_axis(_ROOM))
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bars, whisker]
-    return look.finished(frame, layers, title or takeaway, key, words, **part_ends(frame, parts))
+    return look.finished(frame, layers, title, key, words, **part_ends(frame, parts))
 
 
 def part_ends(frame: pd.DataFrame, parts: Mapping[str, str] = TIME_PARTS) -> dict[str, Any]:

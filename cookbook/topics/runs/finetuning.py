@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +25,18 @@ from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
 from cookbook.prediction.measurements import Measurement, stated
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR, Price
-from cookbook.topics.runs.post_training import POST_TRAINING, PostTraining, phases_of, post_trained
+from cookbook.topics.runs.post_training import (
+    HOURS,
+    IN_BYTES,
+    MEMORY,
+    POST_TRAINING,
+    USD,
+    PostTraining,
+    able_rows,
+    phases_of,
+    post_trained,
+    with_ends,
+)
 from cookbook.topics.runs.search import (
     CHECK,
     LANGUAGE_MODEL,
@@ -58,21 +69,18 @@ PARTS = (*STATES, "gathered", "activations", "transient", "reserved")
 SMALL_OPTIMISER = "adam-8bit"
 # Rollouts of one step by default: sequences as long as those of other methods.
 OF_ROLLOUTS = {"group": 8, "input_len": LENGTH // 2, "output_len": LENGTH // 2}
-ROLLOUTS = "is of rollouts; leave it out, or give method = 'grpo'"
 BATCHES = {
     "sft": "{} passes of each device",
     "dpo": "{} pairs for each of a pass of each device",
     "grpo": "{} prompts for each sequence of a pass of each device",
 }
-EXAMPLES = {
-    "sft": "those of a sequence, as packing gives",
-    "dpo": "those of a sequence, the prompt in both of a pair",
+# What is taken of each step of GRPO.
+ON_POLICY = {
+    "longest_output": "output_len, as if all answers were equal",
+    "updates": "one per step",
+    "rewards": "those that take no time",
+    "prefill": "once for each prompt",
 }
-ON_POLICY = (
-    "rollouts, then training, on the same weights: one update per step",
-    "rewards that take no time",
-    "each prompt processed once for its group",
-)
 # Columns of the ways of post-training that their table does not repeat.
 NOT_SHOWN = ("method", "answers", "generating", "seq", *(f"{name}_bytes" for name in PARTS))
 
@@ -175,7 +183,10 @@ class FineTuning(Result):
         >>> tuned.launch().command.split(" ")[:3]
         ['tune', 'run', 'lora_finetune_single_device']
         """
-        own, shared = self._table.iloc[one_of("row", row, self._able, "does not fit the memory")], self.settings
+        own, shared = (
+            self._table.iloc[one_of("row", row, able_rows(self._table), "does not fit the memory")],
+            self.settings,
+        )
         devices, adapted = int(own["devices"]), own["method"] != "full"
         node = devices_of_a_node(devices, int(shared["per_node"]))
         settings = {
@@ -192,21 +203,19 @@ class FineTuning(Result):
         return launch("finetune", engine, settings, {**CHECK, "log_memory": "yes"})
 
     @property
-    def _able(self) -> list[int]:
-        """Return the rows that fit, or likely do."""
-        able: list[int] = np.flatnonzero(self._table["fits"].isin(("yes", "likely"))).tolist()
-        return able
-
-    @property
     def measured(self) -> tuple[Measurement, ...]:
         """Measured runs of exactly the first way that fits, or likely does, with any version of its software."""
-        return self.steps.one(self.tried[self._able[0]]).measured if self.steps and self._able else ()
+        return (
+            self.steps.one(self.tried[able_rows(self._table)[0]]).measured
+            if self.steps and able_rows(self._table)
+            else ()
+        )
 
     def facts(self) -> dict[str, str]:
         """Return measured runs, the estimate and the command that measures it of the first way that fits; why others
         do not; assumptions."""
         whys, first = "; ".join(why for why in self._table["why"] if why), dict[str, str]()
-        for row in self._table.iloc[self._able[:1]].to_dict("records"):
+        for row in self._table.iloc[able_rows(self._table)[:1]].to_dict("records"):
             point, low, high = (units.human(row[f"step_{end}"], "s") for end in ("seconds", "low", "high"))
             first = stated(self.measured, f"{point} per step ({low} to {high}, 80 %)", self.launch)
         return {**first, **({"Does not fit": whys} if whys else {}), **super().facts()}
@@ -217,13 +226,13 @@ class FineTuning(Result):
             {
                 "Method": METHODS[row["method"]],
                 "Devices": f"{row['devices']:,}",
-                "Memory of one (80 %)": _needs(row),
+                "Memory of one (80 %)": with_ends(row, MEMORY, IN_BYTES),
                 "Fits": row["fits"],
                 "ZeRO": row["zero"],
                 "Checkpointing": row["recompute"],
                 "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}",
-                "Hours (80 %)": _ends(row, "hours") if row["hours"] == row["hours"] else "",
-                "Cost (80 %)": _ends(row, "usd", units.dollars) if row["usd"] == row["usd"] else "not known",
+                "Hours (80 %)": with_ends(row, HOURS, "{:,.3g}".format),
+                "Cost (80 %)": with_ends(row, USD, units.dollars) or "not known",
                 "Longest sequence": f"{row['largest_seq']:,}",
                 "Largest micro-batch": f"{row['largest_micro_batch']:,}",
             }
@@ -233,11 +242,13 @@ class FineTuning(Result):
 
     def summary(self) -> str:
         """Return the first way that fits, or that none does, in one line."""
-        able = self._table[self._table["fits"].isin(("yes", "likely"))]
-        row = (self._table if able.empty else able).iloc[0]
+        able = able_rows(self._table)
+        row = self._table.iloc[next(iter(able), 0)]
         where = f"{METHODS[row['method']]} on {_devices(row)}"
-        head = f"{self.title}, {where}: {_needs(row)} of {units.human(row['capacity_bytes'], 'iB')}, "
-        if able.empty:
+        head = (
+            f"{self.title}, {where}: {with_ends(row, MEMORY, IN_BYTES)} of {units.human(row['capacity_bytes'], 'iB')}, "
+        )
+        if not able:
             return f"{head}does not fit"
         hours = f", {row['hours']:,.3g} h" if row["hours"] == row["hours"] else ""
         fits = "fits" if row["fits"] == "yes" else "likely fits"
@@ -386,11 +397,18 @@ def finetune(
     >>> tuned.table["fits"].tolist()[0], bool(tuned.table["hours"].iloc[1] > 0)
     ('no', True)
     >>> aligned = finetune("llama3_8b", "h100-sxm", method="grpo", fine_tuning="full", devices=8, output_len=512)
-    >>> aligned.table["bound"].tolist(), round(aligned.phases["share"].sum(), 6)
-    (['generation'], 1.0)
+    >>> aligned.table["bound"].tolist(), aligned.phases["phase"].tolist()[:3]
+    (['training'], ['generation', 'old_policy', 'reference'])
     """
-    of_rollouts: dict[str, Any] = {"group": group, "input_len": input_len, "output_len": output_len, "steps": steps}
-    of_rollouts |= {"longest_output": longest_output, "generators": generators or None, "rollout": rollout or None}
+    of_rollouts: dict[str, Any] = {
+        "group": group,
+        "input_len": input_len,
+        "output_len": output_len,
+        "longest_output": longest_output,
+        "steps": steps,
+        "generators": generators or None,
+        "rollout": rollout or None,
+    }
     of_data = {
         "tokens": tokens,
         "seq": seq,
@@ -426,7 +444,7 @@ def finetune(
         return _post_trained(job, tokens_in_all, price)
     ways, tried_steps, tried = _chosen(job)
     changes = _changes(job, ways)
-    table = _spent(ways, tokens_in_all, price)
+    table = _spent(ways, tokens_in_all / (ways["global_batch"] * ways["seq"]), ways["devices"], price)
     table = table.assign(**_largest(job, ways), why=[_why(row, changes) for row in ways.to_dict("records")])
     title = f"{job['network'].title} on {job['machine'].accelerator.name}"
     parts = {f"{name}_bytes": name for name in PARTS}
@@ -456,14 +474,13 @@ def finetune(
 def _kind(methods: Sequence[str], fine_tuning: Sequence[str]) -> tuple[str, tuple[str, ...]]:
     """Return "sft", "dpo" or "grpo", and the weights that train."""
     kind = next((name for name in methods if name in POST_TRAINING), "sft")
-    if kind in POST_TRAINING:
-        if len(methods) > 1:
-            raise refused("method", list(methods), f": {kind} has a table of its own; give method = {kind!r} alone")
-        return kind, tuple(fine_tuning) or tuple(METHODS)
-    if fine_tuning:
-        remedy = f"of supervised fine-tuning, give method = {fine_tuning[0]!r}"
-        raise refused("fine_tuning", list(fine_tuning), f"is for method = 'dpo' or 'grpo'; {remedy}")
-    return kind, tuple(METHODS) if "sft" in methods else tuple(methods)
+    if kind != "sft" and len(methods) > 1:
+        raise refused("method", list(methods), f": {kind} has a table of its own; give method = {kind!r} alone")
+    if kind == "sft" and fine_tuning:
+        what = "is for method = 'dpo' or 'grpo'; of supervised fine-tuning, give method = {!r}".format(*fine_tuning)
+        raise refused("fine_tuning", list(fine_tuning), what)
+    trained = fine_tuning if kind != "sft" else methods if "sft" not in methods else ()
+    return kind, tuple(trained) or tuple(METHODS)
 
 
 def _check_kind(kind: str, of_rollouts: Mapping[str, Any], of_data: Mapping[str, Any], reference: bool) -> None:
@@ -476,7 +493,8 @@ def _check_kind(kind: str, of_rollouts: Mapping[str, Any], of_data: Mapping[str,
     }
     for name, value in (of_data if kind == "grpo" else of_rollouts).items():
         if value is not None:
-            what = f"is of a data set, where GRPO makes its own; {remedies[name]}" if kind == "grpo" else ROLLOUTS
+            of_data_set = f"is of a data set, where GRPO makes its own; {remedies.get(name)}"
+            what = of_data_set if kind == "grpo" else "is of rollouts; leave it out, or give method = 'grpo'"
             raise refused(name, value, what)
     if not reference and kind != "grpo":
         raise refused("reference", reference, ": DPO has one and SFT none; give reference = False for 'grpo' alone")
@@ -486,7 +504,7 @@ def _post_trained(job: dict[str, Any], tokens: float, price: Price) -> PostTrain
     """Return post-training by DPO or GRPO."""
     ways = post_trained(job, _rows)
     steps = tokens / ways["tokens"] if job["steps"] is None else job["steps"]
-    table = _priced(ways, steps, ways["devices"] + ways["generators"], price)
+    table = _spent(ways, steps, ways["devices"] + ways["generators"], price)
     columns = ["method", *(name for name in table if name not in NOT_SHOWN)]
     return PostTraining(
         f"{job['network'].title} on {job['machine'].accelerator.name}",
@@ -550,17 +568,15 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         *([("target_modules", arguments["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
         ("zero", arguments["zero"], "0, 2 or 3, all tried"),
         ("recompute", arguments["recompute"], "none or full, both tried"),
-        *([] if kind == "grpo" else [("example_tokens", arguments["example_tokens"], EXAMPLES[kind])]),
-        *([(name, arguments[name], f"{rollouts[name]:,}") for name in OF_ROLLOUTS] if kind == "grpo" else []),
+        *([] if kind == "grpo" else [("example_tokens", arguments["example_tokens"], "those of a sequence (packing)")]),
+        *((name, arguments[name], f"{rollouts[name]:,}") for name in OF_ROLLOUTS if kind == "grpo"),
+        *((name, arguments.get(name), value) for name, value in ON_POLICY.items() if kind == "grpo"),
     )
     job["assumed"] = [
         f"{name} = {value}"
         for name, stated, value in defaults
         if stated is None or (isinstance(stated, str) and not stated)
     ]
-    job["assumed"] += ON_POLICY if kind == "grpo" else ()
-    if kind == "grpo" and rollouts["longest"] is None:
-        job["assumed"].append("answers of equal length: give longest_output, for which a step waits")
     return job
 
 
@@ -568,10 +584,10 @@ def _rollouts(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the rollouts of one step of GRPO with defaults; of other methods a group of one."""
     usual = OF_ROLLOUTS if arguments["kind"] == "grpo" else {**OF_ROLLOUTS, "group": 1}
     sizes = {name: arguments[name] or value for name, value in usual.items()}
-    longest = arguments["longest_output"]
-    if longest is not None and longest < sizes["output_len"]:
-        shorter = f"is shorter than the mean, output_len = {sizes['output_len']:,}; give at least that"
-        raise refused("longest_output", longest, shorter, nearest=(sizes["output_len"],))
+    longest, mean = arguments["longest_output"], sizes["output_len"]
+    if longest is not None and longest < mean:
+        shorter = f"is shorter than the mean, output_len = {mean:,}; give at least that"
+        raise refused("longest_output", longest, shorter, nearest=(mean,))
     return {
         **sizes,
         "longest": longest,
@@ -734,12 +750,7 @@ def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
     return np.nan if tokens is None else tokens * epochs / filled
 
 
-def _spent(table: pd.DataFrame, tokens: float, price: Price) -> pd.DataFrame:
-    """Return hours and USD of the data set."""
-    return _priced(table, tokens / (table["global_batch"] * table["seq"]), table["devices"], price)
-
-
-def _priced(table: pd.DataFrame, steps: Any, devices: Any, price: Price) -> pd.DataFrame:
+def _spent(table: pd.DataFrame, steps: Any, devices: Any, price: Price) -> pd.DataFrame:
     """Return hours and USD of a number of steps on devices."""
     hours = {
         end: steps * table[step] / HOUR
@@ -748,12 +759,3 @@ def _priced(table: pd.DataFrame, steps: Any, devices: Any, price: Price) -> pd.D
     usd_per_hour = {"": price.median, "_low": price.low, "_high": price.high}
     usd = {f"usd{end}": hours[end] * devices * usd_per_hour[end] for end in hours}
     return table.assign(**{f"hours{end}": value for end, value in hours.items()}, **usd)
-
-
-def _needs(row: Mapping[str, Any]) -> str:
-    low, point, high = (units.human(row[f"memory_{name}"], "iB") for name in ("low", "bytes", "high"))
-    return f"{point} ({low} to {high})"
-
-
-def _ends(row: Mapping[str, Any], name: str, write: Callable[[float], str] = "{:,.3g}".format) -> str:
-    return f"{write(row[name])} ({write(row[f'{name}_low'])} to {write(row[f'{name}_high'])})"

@@ -1,5 +1,6 @@
-"""Panel of recipe 01: can this language model be fine-tuned on these GPUs, by which method, and what would help? Of
-DPO and GRPO: how long does a step take, and which of its phases takes longest?
+"""Panel of recipe 01: can this language model be fine-tuned on these GPUs, by which method, and what would help?
+
+Of DPO and GRPO: how long does a step take, and which of its phases takes longest?
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def finetuning(
         {"memory": charts.method_memory, "phases": phases_chart},
         _draw,
         locals(),
-        dict.fromkeys(("seq", "tokens"), _of_data) | dict.fromkeys(ROLLOUTS, _of_rollouts),
+        dict.fromkeys(("seq", "tokens"), partial(_off, False)) | dict.fromkeys(ROLLOUTS, partial(_off, True)),
     )
 
 
@@ -265,14 +266,10 @@ def _controls() -> tuple[Control, ...]:
     )
 
 
-def _of_data(values: dict[str, Any]) -> dict[str, str]:
-    """Return why a data set of sequences is not asked for."""
-    return {"*": "GRPO makes its own sequences"} if values["method"] == "grpo" else {}
-
-
-def _of_rollouts(values: dict[str, Any]) -> dict[str, str]:
-    """Return why rollouts are not asked for."""
-    return {} if values["method"] == "grpo" else {"*": "only GRPO makes answers of its own"}
+def _off(of_rollouts: bool, values: dict[str, Any]) -> dict[str, str]:
+    """Return why rollouts, or a data set of sequences, are not asked for."""
+    why = "only GRPO makes answers of its own" if of_rollouts else "GRPO makes its own sequences"
+    return {} if (values["method"] == "grpo") == of_rollouts else {"*": why}
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
@@ -301,7 +298,6 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     own, memory = rows[values["method"]], _by_part(tuned)
     usd = _per_million(tuned, own, "usd")
     what = f"{model.title} with {METHODS[own['method']]}"
-    ghost = pinned.kept if pinned else None
     return View(
         answer=f"{_answer(values, tuned, own, what, device)} {assumed(model)}".strip(),
         headline={
@@ -310,7 +306,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
             **({} if own["why"] or usd != usd else {"cost per million tokens": usd}),
         },
         chips=_chips(tuned),
-        picture=_picture(rows, memory, own, device, ghost),
+        picture=_picture(rows, memory, own, device, pinned.kept if pinned else None),
         parts=tuple(
             Part(name, size, human(size, "iB"), MEMORY_PARTS[name], PARTS[name][1])
             for name, size in memory[own["method"]].items()
@@ -332,16 +328,21 @@ def _aligned(values: dict[str, Any], tuned: PostTraining, model: zoo.Workload, d
     if own is None:
         raise Refused(rows[-1]["why"])
     seconds = {name: own[f"{name}_seconds"] for name in PHASES if own[f"{name}_seconds"] > 0}
-    what = f"{model.title} with {POST_TRAINING[own['method']]} of {WEIGHTS[own['fine_tuning']]}"
+    trained = WEIGHTS[own["fine_tuning"]]
+    what = f"{model.title} with {POST_TRAINING[own['method']]} of {trained}"
     shares = {name: percent(size / own["step_seconds"]) for name, size in seconds.items()}
-    share = shares[own["bound"]]
-    title = f"{capital(PHASES[own['bound']])} takes {share} of a step that trains {WEIGHTS[own['fine_tuning']]}"
+    title = f"{capital(PHASES[own['bound']])} takes {shares[own['bound']]} of a step that trains {trained}"
     frame = _phases(rows)
     return View(
         answer=f"{_step_answer(values, own, what, device, shares)} {assumed(model)}".strip(),
         headline={"memory": own["memory_bytes"], "time per step": own["step_seconds"]},
         chips=(("composed, not measured", f"{capital(tuned.tier.partition(': ')[2])}."), *_chips(tuned)[1:]),
-        picture=Picture("phases", rounded(frame, ("low", "high")), title, _phase_ends(frame)),
+        picture=Picture(
+            "phases",
+            rounded(frame, ("low", "high")),
+            title,
+            {**part_ends(frame, PHASE_PARTS), "rows": row_order(frame)},
+        ),
         parts=tuple(
             Part(
                 title,
@@ -353,7 +354,7 @@ def _aligned(values: dict[str, Any], tuned: PostTraining, model: zoo.Workload, d
             for name, title in PHASES.items()
             if name in seconds
         ),
-        parts_title=f"One step by phase, {WEIGHTS[own['fine_tuning']]}: {human(own['step_seconds'], 's')}",
+        parts_title=f"One step by phase, {trained}: {human(own['step_seconds'], 's')}",
         table=lambda: tuned.tables()["Ways"],
         data=lambda: tuned.table,
         sources=tuple,
@@ -382,20 +383,25 @@ def _step_answer(
 
 def _phases(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Return one bar per weights that train, by phase; a row that does not fit has its words alone."""
-    cells: list[dict[str, Any]] = []
-    for row in rows:
-        label, fits = capital(WEIGHTS[row["fine_tuning"]]), not row["why"]
-        words = f"{human(row['step_seconds'], 's')}|{FITS[row['fits']]}" if fits else FITS[row["fits"]]
-        ends = {"text": words, **({"low": row["step_low"], "high": row["step_high"]} if fits else {})}
-        for at, (name, title) in enumerate(PHASES.items()):
-            size = row[f"{name}_seconds"] if fits else 0.0
-            cells.append({"row": label, "part": title, "value": size, **({} if at else ends)})
+    cells = [
+        {
+            "row": capital(WEIGHTS[row["fine_tuning"]]),
+            "part": title,
+            "value": 0.0 if row["why"] else row[f"{name}_seconds"],
+            **(_of_row(row) if name == "generation" else {}),
+        }
+        for row in rows
+        for name, title in PHASES.items()
+    ]
     return pd.DataFrame(cells, columns=["row", "part", "value", "low", "high", "text"])
 
 
-def _phase_ends(frame: pd.DataFrame) -> dict[str, Any]:
-    """Return the signals of the chart of phases."""
-    return {**part_ends(frame, PHASE_PARTS), "rows": row_order(frame)}
+def _of_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what a bar of phases has once: its words and the ends of its interval."""
+    if row["why"]:
+        return {"text": FITS[row["fits"]]}
+    text = f"{human(row['step_seconds'], 's')}|{FITS[row['fits']]}"
+    return {"text": text, "low": row["step_low"], "high": row["step_high"]}
 
 
 def _by_part(tuned: FineTuning) -> dict[str, dict[str, float]]:

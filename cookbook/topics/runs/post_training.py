@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -41,12 +42,12 @@ ENDS = ("", "_low", "_high")
 PASSES_OF_A_STEP = 3
 FORWARD = ("products", "experts", "attention", "elementwise", "head", "launch", "weight_exchange")
 # Gradients are freed before the rollouts, activations after the backward pass.
-RESIDENT = ("weights", "optimiser")
-MEMORY = ("memory_bytes", "memory_low", "memory_high")
-# Number format of the frozen weights from which a generator answers where the trainer stores them in 4 bits.
-FROZEN = {"qlora": "int4"}
-WEIGHT_BYTES = ADAPTER_BYTES = 2.0
-EXCEEDED = "memory-exceeded"
+RESIDENT, MEMORY = ("weights", "optimiser"), ("memory_bytes", "memory_low", "memory_high")
+STEP, HOURS = ("step_seconds", "step_low", "step_high"), ("hours", "hours_low", "hours_high")
+USD = ("usd", "usd_low", "usd_high")
+IN_BYTES, IN_SECONDS = partial(units.human, unit="iB"), partial(units.human, unit="s")
+# Bytes of a weight or adapter that is sent, and the format in which a generator stores what the trainer has in 4 bits.
+WEIGHT_BYTES, FROZEN = 2.0, {"qlora": "int4"}
 # Returns ways with memory and step, and the steps, of a job and a list of ways.
 Rows = Callable[[dict[str, Any], Sequence[Mapping[str, Any]]], tuple[pd.DataFrame, Estimate]]
 
@@ -68,8 +69,7 @@ class PostTraining(Result):
         and step_high (80 %), and the seconds of each phase with their ends; bound, the longest phase;
         tokens_per_second; hours and usd, each with low and high; memory_bytes of one device that trains, with
         memory_low and memory_high (80 %), and reference_bytes of it; rollout_bytes of one device that generates;
-        capacity_bytes; fits ("yes", "likely", "unlikely" or "no"); why, where it does not fit: the least that would. A
-        copy each time.
+        capacity_bytes; fits ("yes", "likely", "unlikely" or "no"); why, where it does not fit: the least that would.
     phases : pandas.DataFrame
         One row per row of the table and phase: fine_tuning, devices, phase, seconds with low and high, share of the
         step, tokens that all devices process, flop (their matrix arithmetic) and bytes that one device receives.
@@ -85,31 +85,21 @@ class PostTraining(Result):
 
     _class_in_repr = False
     title: str
-    _table: pd.DataFrame = field(repr=False)
-    _phases: pd.DataFrame = field(repr=False)
+    table: pd.DataFrame = field(repr=False)
+    phases: pd.DataFrame = field(repr=False)
     price: Price
     assumed: tuple[str, ...]
     tier: str = COMPOSED
     network: tuple[str, str] = field(default=("", ""), repr=False)
 
-    @property
-    def table(self) -> pd.DataFrame:
-        """One row per weights that train and number of devices."""
-        return self._table.copy(deep=False)
-
-    @property
-    def phases(self) -> pd.DataFrame:
-        """Phases of a step, one row per row of the table and phase."""
-        return self._phases.copy(deep=False)
-
     def frame(self) -> pd.DataFrame:
-        """Return the table, in SI units but for hours and USD."""
-        return self.table
+        """Return a copy of the table, in SI units but for hours and USD."""
+        return self.table.copy()
 
     def to_dict(self) -> dict[str, Any]:
         """Return the same as plain Python values; a missing figure is None."""
-        header = {name: getattr(self, name) for name in ("title", "tier", "assumed")}
-        return plain({**header, "ways": self._table, "phases": self._phases})
+        named = ("title", "tier", "assumed", "phases")
+        return plain({**{name: getattr(self, name) for name in named}, "ways": self.table})
 
     def launch(self, engine: str = "torchtune", row: int | None = None) -> Launch:
         """Return the command line that starts a way of post-training, where the engine has flags for its method.
@@ -131,27 +121,21 @@ class PostTraining(Result):
             A row that does not exist or does not fit, or a method for which the engine has no flags: the reason and
             the remedy.
         """
-        own = self._table.iloc[one_of("row", row, self._able, "does not fit the memory")]
+        own = self.table.iloc[one_of("row", row, able_rows(self.table), "does not fit the memory")]
         return launch("finetune", engine, {"network": self.network, "method": str(own["method"])}, {})
-
-    @property
-    def _able(self) -> list[int]:
-        """Return the rows that fit, or likely do."""
-        able: list[int] = np.flatnonzero(self._table["fits"].isin(("yes", "likely"))).tolist()
-        return able
 
     def facts(self) -> dict[str, str]:
         """Return the split of the first way that fits, what it rests on, why others do not fit, and assumptions."""
-        whys = "; ".join(why for why in self._table["why"] if why)
-        split = {"Phases": self._split(self._table.iloc[self._able[0]])} if self._able else {}
+        whys = "; ".join(why for why in self.table["why"] if why)
+        split = {"Phases": self._split(self.table.iloc[able_rows(self.table)[0]])} if able_rows(self.table) else {}
         return {**split, "Evidence": self.tier, **({"Does not fit": whys} if whys else {}), **super().facts()}
 
     def _split(self, row: Mapping[str, Any]) -> str:
         """Return seconds and shares of the phases of one row, in words."""
-        taken = {title: row[f"{name}_seconds"] for name, title in PHASES.items() if row[f"{name}_seconds"] > 0}
         words = [
-            f"{title} {units.human(seconds, 's')} ({100 * seconds / row['step_seconds']:.0f} %)"
-            for title, seconds in taken.items()
+            f"{title} {units.human(row[f'{name}_seconds'], 's')} ({_share(row, name)} %)"
+            for name, title in PHASES.items()
+            if row[f"{name}_seconds"] > 0
         ]
         return f"{', '.join(words)}; {PHASES[row['bound']]} takes longest"
 
@@ -161,34 +145,38 @@ class PostTraining(Result):
             {
                 "Trained": row["fine_tuning"],
                 "Devices": f"{row['devices']:,}" + (f" + {row['generators']:,}" if row["generators"] else ""),
-                "Memory of one (80 %)": _range(row, "memory_bytes", "memory_low", "memory_high", "iB"),
+                "Memory of one (80 %)": with_ends(row, MEMORY, IN_BYTES),
                 "Fits": row["fits"],
                 "ZeRO": row["zero"],
                 "Checkpointing": row["recompute"],
-                "Step (80 %)": _range(row, "step_seconds", "step_low", "step_high", "s"),
+                "Step (80 %)": with_ends(row, STEP, IN_SECONDS),
                 **{
-                    f"{title} [%]": f"{100 * row[f'{name}_seconds'] / row['step_seconds']:.0f}"
+                    f"{title} [%]": _share(row, name)
                     for name, title in PHASES.items()
-                    if (self._table[f"{name}_seconds"] > 0).any()
+                    if (self.table[f"{name}_seconds"] > 0).any()
                 },
-                "Hours (80 %)": _three(row, "hours", "{:,.3g}".format),
-                "Cost (80 %)": _three(row, "usd", units.dollars),
+                "Hours (80 %)": with_ends(row, HOURS, "{:,.3g}".format),
+                "Cost (80 %)": with_ends(row, USD, units.dollars),
             }
-            for row in self._table.to_dict("records")
+            for row in self.table.to_dict("records")
         ]
         return {"Ways": pd.DataFrame(rows)}
 
     def summary(self) -> str:
         """Return the first way that fits, or that none does, in one line."""
-        row = self._table.iloc[next(iter(self._able), 0)].to_dict()
-        head = f"{self.title}, {_named(row)}: {units.human(row['memory_bytes'], 'iB')} of "
-        head += f"{units.human(row['capacity_bytes'], 'iB')}, "
-        if not self._able:
+        row = self.table.iloc[next(iter(able_rows(self.table)), 0)].to_dict()
+        needed, capacity = (units.human(row[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
+        head = f"{self.title}, {_named(row)}: {needed} of {capacity}, "
+        if not able_rows(self.table):
             return f"{head}does not fit"
-        share = f"{100 * row[row['bound'] + '_seconds'] / row['step_seconds']:.0f} % {PHASES[row['bound']]}"
+        step = f"{with_ends(row, STEP, IN_SECONDS)} per step, {_share(row, row['bound'])} %"
         hours = f", {row['hours']:,.3g} h" if row["hours"] == row["hours"] else ""
-        fits = "fits" if row["fits"] == "yes" else "likely fits"
-        return f"{head}{fits}; {_range(row, 'step_seconds', 'step_low', 'step_high', 's')} per step, {share}{hours}"
+        return f"{head}{'' if row['fits'] == 'yes' else 'likely '}fits; {step} {PHASES[row['bound']]}{hours}"
+
+
+def able_rows(table: pd.DataFrame) -> list[int]:
+    """Return the rows of a table of ways that fit, or likely do."""
+    return list(map(int, np.flatnonzero(table["fits"].isin(("yes", "likely")))))
 
 
 def post_trained(job: dict[str, Any], rows: Rows) -> pd.DataFrame:
@@ -217,30 +205,25 @@ def post_trained(job: dict[str, Any], rows: Rows) -> pd.DataFrame:
 def phases_of(job: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
     """Return one row per row of the table and phase: seconds, share, tokens, FLOP and bytes."""
     macs = float(job["network"].ops.total("macs", 1, job["seq"])) / job["seq"]
-    found = []
-    for row in table.to_dict("records"):
-        trained, prompts = row["tokens"], row["sequences"] / job["group"] * job["input_len"]
-        tokens = {
-            "generation": prompts + row["sequences"] * job["output_len"],
-            **dict.fromkeys(("old_policy", "reference", "training"), trained),
-        }
-        backward = {"training": 2 if row["fine_tuning"] == "full" else 1}
-        for name in PHASES:
-            seconds = row[f"{name}_seconds"]
-            count = tokens.get(name, 0) if seconds > 0 else 0
-            found.append(
-                {
-                    "fine_tuning": row["fine_tuning"],
-                    "devices": row["devices"],
-                    "phase": name,
-                    **{f"seconds{end}": row[f"{name}_seconds{end}"] for end in ENDS},
-                    "share": seconds / row["step_seconds"],
-                    "tokens": count,
-                    "flop": float(training_flop(macs, count, backward.get(name, 0))),
-                    "bytes": row["update_bytes"] if name == "update" else 0.0,
-                }
-            )
-    return pd.DataFrame(found)
+    return pd.DataFrame([_phase(job, macs, row, name) for row in table.to_dict("records") for name in PHASES])
+
+
+def _phase(job: Mapping[str, Any], macs: float, row: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """Return one phase of a way; `macs` are those of one token."""
+    made = row["sequences"] * (job["input_len"] / job["group"] + job["output_len"])
+    computes = name != "update" and row[f"{name}_seconds"] > 0
+    tokens = computes * (made if name == "generation" else row["tokens"])
+    backward = (2 if row["fine_tuning"] == "full" else 1) if name == "training" else 0
+    return {
+        "fine_tuning": row["fine_tuning"],
+        "devices": row["devices"],
+        "phase": name,
+        **{f"seconds{end}": row[f"{name}_seconds{end}"] for end in ENDS},
+        "share": row[f"{name}_seconds"] / row["step_seconds"],
+        "tokens": tokens,
+        "flop": float(training_flop(macs, tokens, backward)),
+        "bytes": row["update_bytes"] if name == "update" else 0.0,
+    }
 
 
 def _best(table: pd.DataFrame) -> pd.DataFrame:
@@ -248,8 +231,8 @@ def _best(table: pd.DataFrame) -> pd.DataFrame:
     fits, sure = table["fits"].isin(("yes", "likely")), table["fits"] == "yes"
     needed = table[["memory_bytes", "rollout_bytes"]].max(axis=1)
     order = np.lexsort((table["memory_bytes"], np.where(fits, table["step_seconds"], needed), ~sure, ~fits))
-    asked = ["fine_tuning", "devices", "generators"]
-    return table.iloc[order].drop_duplicates(asked).sort_index(kind="stable").reset_index(drop=True)
+    best = table.iloc[order].drop_duplicates(["fine_tuning", "devices", "generators"])
+    return best.sort_index(kind="stable").reset_index(drop=True)
 
 
 def _evaluated(job: dict[str, Any], ways: Sequence[Mapping[str, Any]], rows: Rows) -> pd.DataFrame:
@@ -275,14 +258,13 @@ def _evaluated(job: dict[str, Any], ways: Sequence[Mapping[str, Any]], rows: Row
         **_ends("old_policy", passes * (job["method"] == "grpo")),
     )
     table = _generated(job, table) if job["method"] == "grpo" else table.assign(**_nothing(len(table)))
-    step = {end: sum(table[f"{name}_seconds{end}"] for name in PHASES) for end in ENDS}
+    ends = [sum(table[f"{name}_seconds{end}"] for name in PHASES) for end in ENDS]
     longest = table[[f"{name}_seconds" for name in PHASES]].fillna(0).to_numpy().argmax(axis=1)
+    sure = [table[name] <= table["capacity_bytes"] for name in ("memory_high", "memory_bytes", "memory_low")]
     return table.assign(
-        fits=_fits(table),
-        step_seconds=step[""],
-        step_low=step["_low"],
-        step_high=step["_high"],
-        tokens_per_second=table["tokens"] / step[""],
+        fits=np.where(table["answers"], np.select(sure, ["yes", "likely", "unlikely"], "no"), "no"),
+        **dict(zip(STEP, ends, strict=True)),
+        tokens_per_second=table["tokens"] / ends[0],
         bound=np.array(list(PHASES))[longest],
     )
 
@@ -296,15 +278,6 @@ def _forward(steps: Estimate) -> np.ndarray:
     """Return point, low and high of the forward passes of steps of all weights without recomputation [s]."""
     point = sum(np.asarray(steps.parts[name]) for name in FORWARD) / PASSES_OF_A_STEP
     return np.array([point, point * steps.low80 / steps.point, point * steps.high80 / steps.point])
-
-
-def _fits(table: pd.DataFrame) -> np.ndarray:
-    """Return whether training with its reference, and rollouts, fit a device."""
-    capacity = table["capacity_bytes"]
-    trains = np.select(
-        [table[f"memory_{end}"] <= capacity for end in ("high", "bytes", "low")], ["yes", "likely", "unlikely"], "no"
-    )
-    return np.where(table["answers"] & np.isfinite(table["memory_bytes"]), trains, "no")
 
 
 def _nothing(count: int) -> dict[str, Any]:
@@ -330,8 +303,8 @@ def _generated(job: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
     least = WEIGHT_BYTES * job["network"].ops.parameter_count / table["tp"].to_numpy()
     shard, workspace, cache = (np.asarray(alone.memory.get(name, np.nan)) for name in ("weights", "workspace", "cache"))
     cache, fixed = cache / slots, shard + workspace
-    left = constant("memory-served") * table["capacity_bytes"].to_numpy() - stays - fixed
-    at_once = np.floor(np.minimum(slots, left / cache))
+    served = constant("memory-served") * table["capacity_bytes"].to_numpy()
+    at_once = np.floor(np.minimum(slots, (served - stays - fixed) / cache))
     batch = np.where(at_once >= 1, at_once, 1.0)
     found = _answers(job, table, batch)
     rollouts = np.array([found.point, found.low80, found.high80]) * share / batch
@@ -355,20 +328,21 @@ def _generated(job: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
 
 def _ways_to_generate(job: Mapping[str, Any], table: pd.DataFrame) -> pd.DataFrame:
     """Return each row once per size of a copy of the generator, and where devices do both, with and without offload."""
-    wide = []
-    for row in table.to_dict("records"):
-        count = row["generators"] or row["devices"]
-        sizes = [2**at for at in range(int(count).bit_length())]
-        for size in (size for size in sizes if count % size == 0 and size <= job["machine"].per_node):
-            for offload in ("no",) if row["generators"] else ("no", "yes"):
-                wide.append({**row, "generating": count, "tp": size, "offload": offload})
+    wide = (
+        {**row, "generating": count, "tp": 2**at, "offload": offload}
+        for row in table.to_dict("records")
+        for count in [row["generators"] or row["devices"]]
+        for at in range(int(count).bit_length())
+        if count % 2**at == 0 and 2**at <= job["machine"].per_node
+        for offload in (("no",) if row["generators"] else ("no", "yes"))
+    )
     return pd.DataFrame(wide)
 
 
 def _answers(job: Mapping[str, Any], table: pd.DataFrame, batch: np.ndarray) -> Estimate:
     """Return batches of answers of one copy of the generator; a prompt is processed once for its group."""
     shards = table["tp"].tolist()
-    answers: Estimate = generate(
+    return generate(
         job["network"],
         job["machine"],
         input_len=job["input_len"],
@@ -381,7 +355,6 @@ def _answers(job: Mapping[str, Any], table: pd.DataFrame, batch: np.ndarray) -> 
         software=job["rollout"],
         prefix_hit=1 - 1 / job["group"],
     )
-    return answers
 
 
 def _update(machine: Machine, table: pd.DataFrame, shard: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -390,16 +363,16 @@ def _update(machine: Machine, table: pd.DataFrame, shard: np.ndarray) -> tuple[n
     Devices apart receive their `shard` of the weights, or the adapters, over the link of their node or the network;
     devices that do both gather what ZeRO-3 shares out, and otherwise have them.
     """
-    full, devices = (table["fine_tuning"] == "full").to_numpy(), table["devices"].to_numpy()
-    adapters = ADAPTER_BYTES * table["trained"].to_numpy()
-    near = devices + table["generators"].to_numpy() <= machine.per_node
+    devices, apart = (table[name].to_numpy() for name in ("devices", "generators"))
+    near = devices + apart <= machine.per_node
     rate, latency = np.where(near, machine.link, machine.network), np.where(near, LINK_LATENCY, NETWORK_LATENCY)
-    own = np.nan_to_num(np.where(full, shard, adapters))
-    whole = np.where(full, own * table["tp"], own)
-    inner = np.minimum(devices, machine.per_node)
-    outer = np.ceil(devices / inner)
-    gather = hierarchical_all_gather_seconds(whole, inner, outer, machine.ring_link, machine.network, latency)
-    ways = [table["generators"] > 0, table["zero"] == 3]
+    full = table["fine_tuning"] == "full"
+    own = np.nan_to_num(np.where(full, shard, WEIGHT_BYTES * table["trained"]))
+    whole, inner = np.where(full, own * table["tp"], own), np.minimum(devices, machine.per_node)
+    gather = hierarchical_all_gather_seconds(
+        whole, inner, np.ceil(devices / inner), machine.ring_link, machine.network, latency
+    )
+    ways = [apart > 0, table["zero"] == 3]
     received = np.select(ways, [own, whole * (1 - 1 / devices)], 0.0)
     return received, np.select(ways, [point_to_point_seconds(own, rate, latency), gather], 0.0)
 
@@ -408,40 +381,36 @@ def _why(job: dict[str, Any], row: Mapping[str, Any], rows: Rows) -> str:
     """Return the memory that a way needs, and the least that would fit; "" where it fits, or likely does."""
     if row["fits"] in ("yes", "likely"):
         return ""
-    way = {"method": row["fine_tuning"], "devices": row["devices"], "generators": row["generators"]}
-    shared = {"recompute": "full", "zero": 3 if row["devices"] > 1 else 0}
-    smaller = [{**way, **shared, "method": name} for name in job["smaller"][row["fine_tuning"]]]
-    counts = {(count, row["generators"]) for count in job["more"] if count > row["devices"]}
-    if row["generators"]:
-        more = [count for count in job["more"] if count > row["generators"]]
-        counts |= {(max(row["devices"], least), count) for count in more for least in (1, count)}
-    larger = [
-        {**way, "zero": 3 if count > 1 else 0, "recompute": "full", "devices": count, "generators": apart}
-        for count, apart in sorted(counts, key=sum)
+    apart = row["generators"]
+    counts = {
+        (max(row["devices"], train), max(apart, generate) if apart else 0)
+        for count in job["more"]
+        for train, generate in ((count, 1), (1, count), (count, count))
+    }
+    tried = [(name, row["devices"], apart) for name in job["smaller"][row["fine_tuning"]]]
+    tried += [(row["fine_tuning"], *count) for count in sorted(counts, key=sum)]
+    ways = [
+        {"method": name, "devices": count, "generators": others, "recompute": "full", "zero": 3 if count > 1 else 0}
+        for name, count, others in tried
     ]
-    table = _evaluated({**job, "told": {}}, [*smaller, *larger], rows)
-    able = table[table["fits"].isin(("yes", "likely"))]
-    same = able[able["fine_tuning"] == row["fine_tuning"]].head(1)
-    others = able[able["fine_tuning"] != row["fine_tuning"]].drop_duplicates("fine_tuning")
-    words = [f"{_named(each)} ({_least(each)})" for each in pd.concat([others, same]).to_dict("records")]
+    table = _evaluated({**job, "told": {}}, ways, rows)
+    fits = table.iloc[able_rows(table)].drop_duplicates("fine_tuning")
+    same = fits[fits["fine_tuning"] == row["fine_tuning"]]
+    words = [
+        f"{_named(each)} ({units.human(max(each['memory_bytes'], each['rollout_bytes']), 'iB')})"
+        for each in fits.to_dict("records")
+    ]
     remedy = f"what would fit: {', '.join(words)}" if words else "nothing tried fits; split layers too (cb.search)"
-    return Refusal(f"{_named(row)} {_needs(row)}; {remedy}", EXCEEDED, "devices", same["devices"].tolist())
+    return Refusal(f"{_named(row)} {_needs(row)}; {remedy}", "memory-exceeded", "devices", same["devices"].tolist())
 
 
 def _needs(row: Mapping[str, Any]) -> str:
     """Return what a way that does not fit needs of a device, in words."""
     held, capacity = "with its reference " if row["reference_bytes"] > 0 else "", row["capacity_bytes"]
-    if row["memory_bytes"] > capacity:
-        return (
-            f"{held}needs {units.human(row['memory_bytes'], 'iB')} of {units.human(capacity, 'iB')} a device to train"
-        )
-    served = units.human(constant("memory-served") * capacity, "iB")
-    return f"{held}needs {units.human(row['rollout_bytes'], 'iB')} of {served} a device to generate"
-
-
-def _least(row: Mapping[str, Any]) -> str:
-    """Return the memory of one device in the phase that needs most, in words."""
-    return units.human(max(row["memory_bytes"], row["rollout_bytes"]), "iB")
+    trains = row["memory_bytes"] > capacity
+    size, of = (row["memory_bytes"], 1.0) if trains else (row["rollout_bytes"], constant("memory-served"))
+    sizes = f"{units.human(size, 'iB')} of {units.human(of * capacity, 'iB')}"
+    return f"{held}needs {sizes} a device to {'train' if trains else 'generate'}"
 
 
 def _named(row: Mapping[str, Any]) -> str:
@@ -452,11 +421,12 @@ def _named(row: Mapping[str, Any]) -> str:
     return f"{POST_TRAINING[row['method']]} of {trains} on {count:,} device{'s' if count > 1 else ''}{beside}"
 
 
-def _range(row: Mapping[str, Any], point: str, low: str, high: str, unit: str) -> str:
-    return "{} ({} to {})".format(*(units.human(row[name], unit) for name in (point, low, high)))
+def _share(row: Mapping[str, Any], phase: str) -> str:
+    """Return the share of a phase [%] as printed."""
+    return f"{100 * row[f'{phase}_seconds'] / row['step_seconds']:.0f}"
 
 
-def _three(row: Mapping[str, Any], name: str, write: Callable[[float], str]) -> str:
-    """Return a figure with its ends as printed; "" where it is not known."""
-    point, low, high = (row[f"{name}{end}"] for end in ENDS)
+def with_ends(row: Mapping[str, Any], names: Sequence[str], write: Callable[[float], str]) -> str:
+    """Return a point with its ends, columns of a row, as printed; "" where it is not known."""
+    point, low, high = (row[name] for name in names)
     return f"{write(point)} ({write(low)} to {write(high)})" if point == point else ""

@@ -258,7 +258,7 @@ def test_card_and_facts_show_the_split(tiny):
     tuned = cb.finetune(tiny, "h100-sxm", **GRPO, devices=2, zero=3, steps=10)
     facts = tuned.facts()
     assert "composed, not measured" in facts["Evidence"] and facts["Phases"].endswith("generation takes longest")
-    assert "answers of equal length" in facts["Assumed"] and "rollouts: software" in facts["Assumed"]
+    assert "as if all answers were equal" in facts["Assumed"] and "rollouts: software" in facts["Assumed"]
     (printed,) = tuned.tables()["Ways"].to_dict("records")
     shares = [int(printed[f"{title} [%]"]) for title in PHASES.values()]
     assert abs(sum(shares) - 100) <= 2
