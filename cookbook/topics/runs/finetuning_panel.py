@@ -78,7 +78,9 @@ PHASE_WORDS = {
 }
 WEIGHTS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 _PHASES_KEY = "Each bar is one step by phase; the line through it is the 80 % interval, composed and not measured."
-phases_chart = partial(step_parts, axis="Time of one step [s]", key=_PHASES_KEY, parts=PHASE_PARTS)
+phases_chart = partial(
+    step_parts, title="One step by phase", axis="Time of one step [s]", key=_PHASES_KEY, parts=PHASE_PARTS
+)
 
 
 def finetuning(
