@@ -172,7 +172,7 @@ def step_parts(
     title: str | None = None,
     axis: str = "Device time per sample [ms]",
     key: str = PARTS_KEY,
-    parts: Mapping[str, str] = TIME_PARTS,
+    parts: Mapping[str, str] | None = None,
 ) -> Any:
     """Return the chart of the parts of a step, one stacked bar per row.
 
@@ -188,8 +188,8 @@ def step_parts(
         What the bars measure, with its unit.
     key : str
         What the marks mean.
-    parts : mapping of str to str
-        Colour of each part, in their order.
+    parts : mapping of str to str, optional
+        Colour of each part, in their order; those of `TIME_PARTS` by default.
 
     Returns
     -------
@@ -204,7 +204,7 @@ def step_parts(
     >>> step_parts(pd.DataFrame(rows, columns=["row", "part", "value", "text"])).title.text
     '1 takes least, 8 1.5 times as long'
     """
-    colours = {**parts, "other": MUTED}
+    colours = {**(parts or TIME_PARTS), "other": MUTED}
     colour = look.coloured(
         "shown", colours, look.top_legend(columns=3, symbolType="square", values=alt.ExprRef("parts"))
     )
@@ -224,7 +224,7 @@ def step_parts(
         .encode(x=alt.X("low:Q", scale=look.linear_scale("most")), x2="high:Q", y=look.rows_axis(_ROOM))
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bars, whisker]
-    return look.finished(frame, layers, title, key, words, **part_ends(frame, parts))
+    return look.finished(frame, layers, title, key, words, **part_ends(frame, parts or TIME_PARTS))
 
 
 def part_ends(frame: pd.DataFrame, parts: Mapping[str, str] = TIME_PARTS) -> dict[str, Any]:

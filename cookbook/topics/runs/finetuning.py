@@ -505,10 +505,9 @@ def _post_trained(job: dict[str, Any], tokens: float, price: Price) -> PostTrain
     ways = post_trained(job, _rows)
     steps = tokens / ways["tokens"] if job["steps"] is None else job["steps"]
     table = _spent(ways, steps, ways["devices"] + ways["generators"], price)
-    columns = ["method", *(name for name in table if name not in NOT_SHOWN)]
     return PostTraining(
         f"{job['network'].title} on {job['machine'].accelerator.name}",
-        table[columns],
+        table[["method", *(name for name in table if name not in NOT_SHOWN)]],
         phases_of(job, table),
         price,
         tuple(dict.fromkeys((*job["assumed"], *job["told"]))),

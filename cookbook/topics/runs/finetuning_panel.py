@@ -36,7 +36,7 @@ from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model
 from cookbook.panels.text import Source, at_your_price, capital, counted, in_words, listed, price_badge, short_name
 from cookbook.topics.runs.charts import part_ends, step_parts
 from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune
-from cookbook.topics.runs.post_training import PHASES, POST_TRAINING, PostTraining
+from cookbook.topics.runs.post_training import PHASES, POST_TRAINING, USD, WEIGHTS, PostTraining, with_ends
 from cookbook.units import dollars, human, percent, ratio
 from cookbook.workloads import zoo
 
@@ -76,7 +76,6 @@ PHASE_WORDS = {
     "training": "Forward and backward passes over all sequences, communication and the optimiser.",
     "update": "Weights to the devices that generate; where it helps, training states to host memory and back.",
 }
-WEIGHTS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 _PHASES_KEY = "Each bar is one step by phase; the line through it is the 80 % interval, composed and not measured."
 phases_chart = partial(
     step_parts, title="One step by phase", axis="Time of one step [s]", key=_PHASES_KEY, parts=PHASE_PARTS
@@ -370,16 +369,17 @@ def _step_answer(
 ) -> str:
     """Return the answer of DPO or GRPO: the time of a step, its phases, memory, hours and cost."""
     low, high = (human(own[f"step_{end}"], "s") for end in ("low", "high"))
-    split = ", ".join(f"{PHASES[name]} {share}" for name, share in shares.items())
     rollouts = f"; while generating, {human(own['rollout_bytes'], 'iB')}" if own["rollout_bytes"] else ""
     at_price = "" if values["hourly"] is None else f" {at_your_price(values['hourly'])}"
-    cost = f"cost {dollars(own['usd'])} ({dollars(own['usd_low'])}-{dollars(own['usd_high'])}){at_price}"
+    cost = with_ends(own, USD, dollars)
     work = f"{values['steps']:,} steps" if own["method"] == "grpo" else f"all {values['tokens']:,g} million tokens"
     return (
         f"{what} {FITS[own['fits']]} {own['devices']} × {short_name(device.name)}: "
-        f"**{human(own['step_seconds'], 's')}** per step. Phases: {split}. Interval: {low} to {high}, from the "
-        f"80 % intervals of the phases. Memory: {_of(own)} while training{rollouts}. Time and cost: {work} take "
-        f"{human(HOUR * own['hours'], 's')} and {cost if own['usd'] == own['usd'] else 'have an unknown price'}."
+        f"**{human(own['step_seconds'], 's')}** per step. "
+        f"Phases: {', '.join(f'{PHASES[name]} {share}' for name, share in shares.items())}. "
+        f"Interval: {low} to {high}, from the 80 % intervals of the phases. "
+        f"Memory: {_of(own)} while training{rollouts}. Time and cost: {work} take {human(HOUR * own['hours'], 's')} "
+        f"{f'and cost {cost}{at_price}' if cost else 'at an unknown price'}."
     )
 
 

@@ -24,6 +24,7 @@ from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import Price
 
 POST_TRAINING = {"dpo": "DPO", "grpo": "GRPO"}
+WEIGHTS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}
 # Phases of a step in their order, with their titles.
 PHASES = {
     "generation": "generation",
@@ -121,13 +122,14 @@ class PostTraining(Result):
             A row that does not exist or does not fit, or a method for which the engine has no flags: the reason and
             the remedy.
         """
-        own = self.table.iloc[one_of("row", row, able_rows(self.table), "does not fit the memory")]
-        return launch("finetune", engine, {"network": self.network, "method": str(own["method"])}, {})
+        number = one_of("row", row, able_rows(self.table), "does not fit the memory")
+        return launch("finetune", engine, {"network": self.network, "method": self.table["method"][number]}, {})
 
     def facts(self) -> dict[str, str]:
         """Return the split of the first way that fits, what it rests on, why others do not fit, and assumptions."""
         whys = "; ".join(why for why in self.table["why"] if why)
-        split = {"Phases": self._split(self.table.iloc[able_rows(self.table)[0]])} if able_rows(self.table) else {}
+        first = self.table.iloc[able_rows(self.table)[:1]].to_dict("records")
+        split = {"Phases": self._split(row) for row in first}
         return {**split, "Evidence": self.tier, **({"Does not fit": whys} if whys else {}), **super().facts()}
 
     def _split(self, row: Mapping[str, Any]) -> str:
@@ -282,8 +284,10 @@ def _forward(steps: Estimate) -> np.ndarray:
 
 def _nothing(count: int) -> dict[str, Any]:
     """Return the columns of rollouts where there are none."""
-    none = {**_ends("generation", (0.0,) * 3), **_ends("update", (0.0,) * 3)}
-    return {**none, "tp": 0, "at_once": 0, "offload": "no", "rollout_bytes": 0.0, "update_bytes": 0.0, "answers": True}
+    return {
+        **{name: np.zeros(count) for phase in ("generation", "update") for name in _ends(phase, ENDS)},
+        **{"tp": 0, "at_once": 0, "offload": "no", "rollout_bytes": 0.0, "update_bytes": 0.0, "answers": True},
+    }
 
 
 def _generated(job: dict[str, Any], table: pd.DataFrame) -> pd.DataFrame:
@@ -415,10 +419,9 @@ def _needs(row: Mapping[str, Any]) -> str:
 
 def _named(row: Mapping[str, Any]) -> str:
     """Return the method, what trains and the devices of a way, in words."""
-    count, apart = row["devices"], row["generators"]
-    trains = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}[row["fine_tuning"]]
-    beside = f" and {apart:,} that generate" if apart else ""
-    return f"{POST_TRAINING[row['method']]} of {trains} on {count:,} device{'s' if count > 1 else ''}{beside}"
+    devices = f"{row['devices']:,} device{'s' if row['devices'] > 1 else ''}"
+    beside = f" and {row['generators']:,} that generate" if row["generators"] else ""
+    return f"{POST_TRAINING[row['method']]} of {WEIGHTS[row['fine_tuning']]} on {devices}{beside}"
 
 
 def _share(row: Mapping[str, Any], phase: str) -> str:
