@@ -128,8 +128,8 @@ class PostTraining(Result):
     def facts(self) -> dict[str, str]:
         """Return the split of the first way that fits, what it rests on, why others do not fit, and assumptions."""
         whys = "; ".join(why for why in self.table["why"] if why)
-        first = self.table.iloc[able_rows(self.table)[:1]].to_dict("records")
-        split = {"Phases": self._split(row) for row in first}
+        able = able_rows(self.table)
+        split = {"Phases": self._split(self.table.iloc[able[0]])} if able else {}
         return {**split, "Evidence": self.tier, **({"Does not fit": whys} if whys else {}), **super().facts()}
 
     def _split(self, row: Mapping[str, Any]) -> str:
