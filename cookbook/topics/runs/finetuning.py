@@ -263,7 +263,9 @@ class FineTuning(Result):
     devices=Field.count(many=True),
     fine_tuning=Field.choice(*METHODS, many=True),
     group=Field.count(2, MAX_SEQUENCES, unit="answers"),
-    **{name: Field.count(high=MAX_TOKENS, unit="tokens") for name in ("input_len", "output_len", "longest_output")},
+    **{
+        name: Field.count(high=MAX_TOKENS // 4, unit="tokens") for name in ("input_len", "output_len", "longest_output")
+    },
     steps=Field.count(high=MAX_SEQUENCES, unit="steps"),
     generators=Field.count(0),
     reference=Field.flag(),

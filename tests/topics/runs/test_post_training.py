@@ -217,7 +217,7 @@ def test_a_generator_too_small_for_the_weights_says_how_many_are_enough():
 REFUSED = [
     ({"group": 1}, "group", ["1", "from 2"]),
     ({"output_len": 0}, "output_len", ["from 1"]),
-    ({"input_len": 2**28}, "input_len", ["134,217,728"]),
+    ({"input_len": 2**28}, "input_len", ["33,554,432"]),
     ({"model": "resnet50"}, "model", ["resnet50", "not a language model"]),
     ({"tokens": 1e9}, "tokens", ["give steps"]),
     ({"seq": 512}, "seq", ["input_len"]),
