@@ -153,7 +153,7 @@ class PostTraining(Result):
                 "Checkpointing": row["recompute"],
                 "Step (80 %)": with_ends(row, STEP, IN_SECONDS),
                 **{
-                    f"{title} [%]": _share(row, name)
+                    f"{title.capitalize()} [%]": _share(row, name)
                     for name, title in PHASES.items()
                     if (self.table[f"{name}_seconds"] > 0).any()
                 },

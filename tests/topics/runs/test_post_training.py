@@ -260,7 +260,7 @@ def test_card_and_facts_show_the_split(tiny):
     assert "composed, not measured" in facts["Evidence"] and facts["Phases"].endswith("generation takes longest")
     assert "as if all answers were equal" in facts["Assumed"] and "rollouts: software" in facts["Assumed"]
     (printed,) = tuned.tables()["Ways"].to_dict("records")
-    shares = [int(printed[f"{title} [%]"]) for title in PHASES.values()]
+    shares = [int(printed[f"{title.capitalize()} [%]"]) for title in PHASES.values()]
     assert abs(sum(shares) - 100) <= 2
     assert tuned.to_dict()["phases"][0]["phase"] == "generation" and "<table>" in tuned._repr_html_()
 
