@@ -290,15 +290,18 @@ function showUnlisted(state, top, list) {
 function showNeed(state, top, list) {
   const answer = needAnswer(state);
   const others = (row) => (row.device && values("runs", "on").includes(row.device) ? el("button", { type: "button", class: "plain", onclick: () => go({ on: row.device }, true, "runs") }, row.held) : row.held);
-  top.replaceChildren(el("h2", {}, answer.headline));
+  const [, head, format, memory, held] = answer.headline.match(/^(.*? parameters): served in (\S+) it takes ([^:]+): (.*)$/) ?? ["", answer.headline];
+  top.replaceChildren(el("h2", {}, head), memory ? el("p", { class: "big" }, memory, el("small", {}, ` served in ${format}`)) : "", held ? el("p", {}, `${held}.`) : "");
   list.replaceChildren(el("ul", { class: "rows" }, answer.rows.map((row) => el("li", { class: "row two" },
     el("span", { class: "name" }, row.to[0].toUpperCase() + row.to.slice(1), el("span", { class: "tag" }, row.precision)),
-    el("span", { class: "note" }, others(row), row.price ? el("span", {}, ` · ${row.price}`) : ""),
+    el("span", { class: "note" }, others(row), row.device ? ` · ${row.price ?? "no price is known"}` : ""),
     el("span", { class: "value" }, row.memory),
-    el("span", { class: "more" }, row.interval ?? "counted")))),
+    el("span", { class: "more" }, row.interval ?? "computed")))),
   el("p", { class: "quiet" }, "The device is the one with the least memory that holds it; choose it to see what else runs there. Fine-tuning and training take sequences of 2,048 tokens, one at a time on each device, with full recomputation."));
   return { ...answer, csv: [["use", "weights", "memory", "interval_80", "smallest_that_holds_it", "price"], ...answer.rows.map((row) => [row.to, row.precision, row.memory, row.interval ?? "", row.held, row.price ?? ""])] };
 }
+
+const counted = (answer) => `${answer.devices} × ${answer.device}`;
 
 function showCost(state, top, list) {
   const answer = costAnswer(state), device = data.devices[state.on], title = data.models[state.model].name;
@@ -310,7 +313,7 @@ function showCost(state, top, list) {
   else {
     const [fast, slow] = answer.fewest, span = ([, low, high]) => `${low} to ${high}`;
     top.replaceChildren(
-      el("h2", {}, `${title} on ${answer.devices} × ${answer.device}, ${data.loads[state.load]}`),
+      el("h2", {}, `${title} on ${counted(answer)}, ${data.loads[state.load]}`),
       el("p", { class: "big" }, answer.output[0], el("small", {}, " per million output tokens")),
       facts([`${span(answer.output)} over the 80 % interval of its speed`, answer.ends && `${answer.ends[0]} to ${answer.ends[1]} over the quartiles of prices`, `prompts: ${answer.input[0]} per million input tokens (${span(answer.input)})`]),
       facts([`${answer.hour}/h for ${answer.devices === 1 ? "one device" : `${answer.devices} devices`}${fast && slow && fast !== slow ? ` (${fast} to ${slow}, 80 %)` : ""}`, `TTFT p50 ${answer.ttft[0]} (${span(answer.ttft)})`, `TPOT p50 ${answer.tpot[0]} (${span(answer.tpot)})`].filter(Boolean)),
@@ -326,8 +329,8 @@ function showCost(state, top, list) {
   if (priced.length) {
     const scale = scaleOf(priced.flatMap(([, other]) => other.usd));
     parts.push(axisRow(scale, dollars, "Per million output tokens, 80 % interval"), el("ul", { class: "rows" }, priced.map(([key, other]) => el("li", { class: key === state.on ? "row chosen" : "row" },
-      el("span", { class: "name" }, key === state.on ? other.device : el("button", { type: "button", class: "plain", onclick: () => go({ on: key, price: "" }, true) }, other.device), el("span", { class: "tag" }, `${other.devices} ×`)),
-      el("span", { class: "note" }, `${other.hour}/h · ${other.price.own ? "your own price" : data.devices[key].dates}`),
+      el("span", { class: "name" }, key === state.on ? counted(other) : el("button", { type: "button", class: "plain", onclick: () => go({ on: key, price: "" }, true) }, counted(other))),
+      el("span", { class: "note" }, `${other.hour}/h · `, el("span", { class: "line" }, other.price.own ? "your own price" : data.devices[key].dates)),
       el("span", { class: "value" }, other.output[0]), el("span", { class: "more" }, `${other.output[1]} to ${other.output[2]}`), plot(scale, other.usd[1], other.usd[0], other.usd[2])))));
   }
   const none = every.filter(([, other]) => other.why);
@@ -411,7 +414,7 @@ function render() {
   const actions = [el("button", { type: "button", id: "link", onclick: (event) => copy(location.href, event.currentTarget) }, "Copy link"), shown.csv ? el("button", { type: "button", id: "csv", onclick: download }, "Download CSV") : "",
     root.classList.contains("embed") ? el("a", { href: `${location.pathname}${address()}`, target: "_blank", rel: "noopener" }, "Open in the Deep Learning Cookbook") : ""];
   byId("foot").replaceChildren(...[shown.command ? el("h3", {}, "The same from a terminal") : "", shown.command ? command(shown.command, "Copy the command") : "", el("div", { class: "actions" }, actions),
-    links.length ? el("details", {}, el("summary", {}, `Sources of the device and its price (${links.length})`), el("ul", { class: "sources" }, links.map(([title, url]) => el("li", {}, url ? el("a", { href: url, rel: "noopener" }, title) : title)))) : ""].filter(Boolean));
+    links.length ? el("details", {}, el("summary", {}, `Sources of devices and prices (${links.length})`), el("ul", { class: "sources" }, links.map(([title, url]) => el("li", {}, url ? el("a", { href: url, rel: "noopener" }, title) : title)))) : ""].filter(Boolean));
 }
 
 function download() {

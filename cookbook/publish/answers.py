@@ -38,7 +38,7 @@ from cookbook.workloads import zoo
 REQUESTS: Mapping[str, tuple[int, int]] = {"1024-128": (1024, 128), "128-128": (128, 128), "8192-1024": (8192, 1024)}
 NEEDED = ("1024-128", "8192-1024")
 # Loads of a service, as arguments of `serve` and in words.
-LOADS: Mapping[str, tuple[dict[str, float], str]] = {
+LOADS: Mapping[str, tuple[dict[str, Any], str]] = {
     "concurrency=64": ({"concurrency": 64}, "64 requests at once"),
     "concurrency=8": ({"concurrency": 8}, "8 requests at once"),
     "rate=10": ({"rate": 10}, "10 requests per second"),
