@@ -145,7 +145,10 @@ def answers(
 
 
 def content(choices: Choices, executor: Executor | None = None) -> dict[str, Any]:
-    """Return what a page of these `choices` contains: a table per question, and devices, models and sources."""
+    """Return what a page of these `choices` contains: a table per question, and devices, models and sources.
+
+    The `executor` computes the answers; this process does where there is none.
+    """
     run = executor.map if executor else map
     runs = dict(zip(choices.devices, run(running, choices.devices), strict=True))
     runs = {name: found for name, found in runs.items() if any(map(_answered, found[0]))}
@@ -186,7 +189,7 @@ def running(device: str) -> tuple[list[dict[str, Any]], tuple[str, ...]]:
     --------
     >>> states, _ = running("rtx-4090")
     >>> states[0]["rows"]["llama3_8b bf16"]["memory"]
-    '16.3 GiB'
+    '16.4 GiB'
     """
     states = []
     for prompt, answer in REQUESTS.values():
