@@ -7,7 +7,7 @@ const FIRST = {
   need: { model: values("need", "model")[0], request: values("need", "request")[0] },
   cost: { model: values("cost", "model")[0], on: values("cost", "on")[0], load: values("cost", "load")[0], weights: values("cost", "weights")[0], price: "" },
 };
-const BITS = { widest: 0, 16: 16, 8: 8, 4: 4 }, SORTS = { largest: "Largest first", fastest: "Fastest first" };
+const BITS = { widest: 0, "16-bit": 16, "8-bit": 8, "4-bit": 4 }, SORTS = { largest: "Largest first", fastest: "Fastest first" };
 const WORDS = { q: "question", on: "device", request: "lengths", sort: "order" };
 const LISTED = 12, NEAREST = 3, MOST_USD = 1e9;
 const number = (text) => Number(String(text).replaceAll(",", ""));
@@ -220,7 +220,9 @@ function plot(scale, low, point, high, measured) {
 }
 
 // --- what is shown of each answer -----------------------------------------------------------------------------------
-const facts = (list) => el("ul", { class: "facts" }, list.map((fact) => el("li", {}, fact)));
+// A date stays on one line.
+const dated = (text) => text.replace(/\b(\d{4})-(\d\d)(?:-(\d\d))?\b/g, (date) => date.replaceAll("-", "\u2011"));
+const facts = (list) => el("ul", { class: "facts" }, list.map((fact) => el("li", {}, dated(fact))));
 const ratesOf = (row) => row.measured?.match(/^[\d.,]+/)?.[0] ?? "";
 const measuredWords = (row) => `✓ ${row.measured.replace(" (", " tokens/s measured (")}`;
 let opened = false;
@@ -251,7 +253,7 @@ function showRuns(state, top, list) {
   const shown = opened ? matching : matching.slice(0, LISTED), parts = [];
   if (shown.length) {
     const scale = scaleOf(shown.flatMap((line) => [number(line.low), number(line.high), ...(ratesOf(line) ? [number(ratesOf(line))] : [])]));
-    parts.push(axisRow(scale, (mark) => mark.toLocaleString("en"), "Tokens/s of one answer, 80 % interval"), el("ul", { class: "rows" }, shown.map((line) => runsLine(line, scale))));
+    parts.push(axisRow(scale, (mark) => mark.toLocaleString("en"), `${shown.length} of ${matching.length} models; tokens/s, 80 % interval`), el("ul", { class: "rows" }, shown.map((line) => runsLine(line, scale))));
   } else parts.push(el("p", { class: "empty" }, words.length ? "No model of these words runs here." : "No model runs here in this format."));
   if (shown.length < matching.length) parts.push(el("p", { class: "actions" }, el("button", { type: "button", onclick: () => { opened = true; render(); } }, `Show all ${matching.length}`)));
   if (answer.without.length) {
@@ -294,11 +296,17 @@ function showNeed(state, top, list) {
   top.replaceChildren(el("h2", {}, head), memory ? el("p", { class: "big" }, memory, el("small", {}, ` served in ${format}`)) : "", held ? el("p", {}, `${held}.`) : "");
   list.replaceChildren(el("ul", { class: "rows" }, answer.rows.map((row) => el("li", { class: "row two" },
     el("span", { class: "name" }, row.to[0].toUpperCase() + row.to.slice(1), el("span", { class: "tag" }, row.precision)),
-    el("span", { class: "note" }, others(row), row.device ? ` · ${row.price ?? "no price is known"}` : ""),
+    el("span", { class: "note" }, others(row), row.device ? ` · ${dated(row.price ?? "no price is known")}` : ""),
     el("span", { class: "value" }, row.memory),
     el("span", { class: "more" }, row.interval ?? "computed")))),
   el("p", { class: "quiet" }, "The device is the one with the least memory that holds it; choose it to see what else runs there. Fine-tuning and training take sequences of 2,048 tokens, one at a time on each device, with full recomputation."));
   return { ...answer, csv: [["use", "weights", "memory", "interval_80", "smallest_that_holds_it", "price"], ...answer.rows.map((row) => [row.to, row.precision, row.memory, row.interval ?? "", row.held, row.price ?? ""])] };
+}
+
+// Ends of a cost; of a load that both ends of the speed keep up with, the devices that each takes.
+function costSpan({ output: [, low, high], fewest: [fast, slow] }) {
+  if (low !== high) return `${low} to ${high}`;
+  return fast && slow && fast !== slow ? `${fast} to ${slow} devices` : "the same";
 }
 
 const counted = (answer) => `${answer.devices} × ${answer.device}`;
@@ -307,15 +315,15 @@ function showCost(state, top, list) {
   const answer = costAnswer(state), device = data.devices[state.on], title = data.models[state.model].name;
   byId("price").placeholder = String(device.usd[0]);
   byId("price").setAttribute("aria-invalid", String(Boolean(answer.price.problem)));
-  byId("price-note").textContent = answer.price.problem || (answer.price.own ? `Your own price; the dated one is ${device.price}.` : device.price);
+  byId("price-note").textContent = answer.price.problem || (answer.price.own ? `Your own price; the dated one is ${dated(device.price)}.` : dated(device.price));
   const every = values("cost", "on").map((key) => [key, key === state.on ? answer : costAnswer({ ...state, on: key, price: "" })]);
-  if (answer.why) top.replaceChildren(el("h2", {}, `${title} is not served on ${answer.device}`), el("p", {}, answer.why));
+  if (answer.why) top.replaceChildren(el("h2", {}, `${title} is not served on ${answer.device}`), el("p", {}, `${answer.why[0].toUpperCase()}${answer.why.slice(1)}.`));
   else {
     const [fast, slow] = answer.fewest, span = ([, low, high]) => `${low} to ${high}`;
     top.replaceChildren(
       el("h2", {}, `${title} on ${counted(answer)}, ${data.loads[state.load]}`),
       el("p", { class: "big" }, answer.output[0], el("small", {}, " per million output tokens")),
-      facts([`${span(answer.output)} over the 80 % interval of its speed`, answer.ends && `${answer.ends[0]} to ${answer.ends[1]} over the quartiles of prices`, `prompts: ${answer.input[0]} per million input tokens (${span(answer.input)})`]),
+      facts([`${costSpan(answer)} over the 80 % interval of its speed`, answer.ends && `${answer.ends[0]} to ${answer.ends[1]} over the quartiles of prices`, `prompts: ${answer.input[0]} per million input tokens (${span(answer.input)})`]),
       facts([`${answer.hour}/h for ${answer.devices === 1 ? "one device" : `${answer.devices} devices`}${fast && slow && fast !== slow ? ` (${fast} to ${slow}, 80 %)` : ""}`, `TTFT p50 ${answer.ttft[0]} (${span(answer.ttft)})`, `TPOT p50 ${answer.tpot[0]} (${span(answer.tpot)})`].filter(Boolean)),
       el("ul", { class: "evidence" }, [
         answer.measured && el("li", { class: "measured" }, `✓ Measured: ${answer.measured}`),
@@ -330,8 +338,8 @@ function showCost(state, top, list) {
     const scale = scaleOf(priced.flatMap(([, other]) => other.usd));
     parts.push(axisRow(scale, dollars, "Per million output tokens, 80 % interval"), el("ul", { class: "rows" }, priced.map(([key, other]) => el("li", { class: key === state.on ? "row chosen" : "row" },
       el("span", { class: "name" }, key === state.on ? counted(other) : el("button", { type: "button", class: "plain", onclick: () => go({ on: key, price: "" }, true) }, counted(other))),
-      el("span", { class: "note" }, `${other.hour}/h · `, el("span", { class: "line" }, other.price.own ? "your own price" : data.devices[key].dates)),
-      el("span", { class: "value" }, other.output[0]), el("span", { class: "more" }, `${other.output[1]} to ${other.output[2]}`), plot(scale, other.usd[1], other.usd[0], other.usd[2])))));
+      el("span", { class: "note" }, `${other.hour}/h · `, other.price.own ? "your own price" : dated(data.devices[key].dates)),
+      el("span", { class: "value" }, other.output[0]), el("span", { class: "more" }, costSpan(other)), plot(scale, other.usd[1], other.usd[0], other.usd[2])))));
   }
   const none = every.filter(([, other]) => other.why);
   if (none.length) parts.push(el("details", {}, el("summary", {}, `${none.length} devices that do not serve it`), el("ul", { class: "sources" }, none.map(([, other]) => el("li", {}, `${other.device}: ${other.why}`)))));
@@ -389,7 +397,7 @@ function build() {
   const request = () => pills("request", "Tokens of prompt + answer", requests(values(to, "request")), state.request, (value) => go({ request: value }));
   const own = to === "cost" && el("input", { id: "price", inputmode: "decimal", autocomplete: "off", value: state.price, "aria-describedby": "price-note", oninput: (event) => go({ price: event.target.value }, false, to, true) });
   const controls = {
-    runs: () => [device(values("runs", "on")), request(), select("weights", "Weights", { widest: "widest format that fits", 16: "16 bits", 8: "8 bits", 4: "4 bits" }, state.weights, (value) => go({ weights: value }))],
+    runs: () => [device(values("runs", "on")), request(), select("weights", "Weights", { widest: "widest format that fits", "16-bit": "16 bits", "8-bit": "8 bits", "4-bit": "4 bits" }, state.weights, (value) => go({ weights: value }))],
     need: () => [model(), request()],
     cost: () => [model(), device(values("cost", "on")), pills("load", "Load", data.loads, state.load, (value) => go({ load: value }), "wide"),
       pills("weights", "Weights", { published: "as published", int4: "int4" }, state.weights, (value) => go({ weights: value })),

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.browser
 FEW = Choices(("rtx-4090", "h100-sxm"), ("llama3_70b",), ("llama3_8b",), ("h100-sxm", "rtx-4090"))
 STATES, FEWER_STATES, LARGEST = 1000, 30, 1.5e6
 WIDTHS = (320, 400, 800, 1300)
-BITS = {"widest": None, "16": 16, "8": 8, "4": 4}
+BITS = {"widest": None, "16-bit": 16, "8-bit": 8, "4-bit": 4}
 PARTS = ("runs", "need", "cost")
 TOO_WIDE = "() => document.scrollingElement.scrollWidth > innerWidth"
 BIG = "#answer .big"
