@@ -222,7 +222,7 @@ function plot(scale, low, point, high, measured) {
 // --- what is shown of each answer -----------------------------------------------------------------------------------
 // A date stays on one line.
 const dated = (text) => text.replace(/\b(\d{4})-(\d\d)(?:-(\d\d))?\b/g, (date) => date.replaceAll("-", "\u2011"));
-const facts = (list) => el("ul", { class: "facts" }, list.map((fact) => el("li", {}, dated(fact))));
+const facts = (list) => el("ul", { class: "facts" }, list.filter(Boolean).map((fact) => el("li", {}, dated(fact))));
 const ratesOf = (row) => row.measured?.match(/^[\d.,]+/)?.[0] ?? "";
 const measuredWords = (row) => `✓ ${row.measured.replace(" (", " tokens/s measured (")}`;
 let opened = false;
@@ -306,7 +306,7 @@ function showNeed(state, top, list) {
 // Ends of a cost; of a load that both ends of the speed keep up with, the devices that each takes.
 function costSpan({ output: [, low, high], fewest: [fast, slow] }) {
   if (low !== high) return `${low} to ${high}`;
-  return fast && slow && fast !== slow ? `${fast} to ${slow} devices` : "the same";
+  return fast && slow && fast !== slow ? `${fast} to ${slow} devices` : "the same at both ends";
 }
 
 const counted = (answer) => `${answer.devices} × ${answer.device}`;
@@ -323,7 +323,7 @@ function showCost(state, top, list) {
     top.replaceChildren(
       el("h2", {}, `${title} on ${counted(answer)}, ${data.loads[state.load]}`),
       el("p", { class: "big" }, answer.output[0], el("small", {}, " per million output tokens")),
-      facts([`${costSpan(answer)} over the 80 % interval of its speed`, answer.ends && `${answer.ends[0]} to ${answer.ends[1]} over the quartiles of prices`, `prompts: ${answer.input[0]} per million input tokens (${span(answer.input)})`]),
+      facts([`${costSpan(answer)} ${costSpan(answer).endsWith("ends") ? "of" : "over"} the 80 % interval of its speed`, answer.ends && `${answer.ends[0]} to ${answer.ends[1]} over the quartiles of prices`, `prompts: ${answer.input[0]} per million input tokens (${span(answer.input)})`]),
       facts([`${answer.hour}/h for ${answer.devices === 1 ? "one device" : `${answer.devices} devices`}${fast && slow && fast !== slow ? ` (${fast} to ${slow}, 80 %)` : ""}`, `TTFT p50 ${answer.ttft[0]} (${span(answer.ttft)})`, `TPOT p50 ${answer.tpot[0]} (${span(answer.tpot)})`].filter(Boolean)),
       el("ul", { class: "evidence" }, [
         answer.measured && el("li", { class: "measured" }, `✓ Measured: ${answer.measured}`),
