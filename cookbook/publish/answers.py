@@ -96,6 +96,7 @@ def every_choice() -> Choices:
     """Return all choices of the page: devices whose memory and bandwidth are known, and recent language models."""
     table = hardware.accelerator_table()
     table = table[(table["memory_bytes"] > 0) & (table["mem_bandwidth"] > 0) & ~table["kind"].isin(WITHOUT_ENGINES)]
+    table = table.sort_values("launch_date", ascending=False, kind="stable")  # a list shows the newest first
     models = dict.fromkeys(what_runs(FIRST["device"]).table["name"])
     return Choices(
         _first(FIRST["device"], table["key"]),
