@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import expect
 
 import cookbook as cb
 from cookbook import catalog, units
@@ -24,7 +25,7 @@ WIDTHS = (320, 400, 800, 1300)
 BITS = {"widest": None, "16-bit": 16, "8-bit": 8, "4-bit": 4}
 PARTS = ("runs", "need", "cost")
 TOO_WIDE = "() => document.scrollingElement.scrollWidth > innerWidth"
-BIG = "#answer .big"
+BIG, ADDRESS = "#answer .big", "() => location.href"
 FIRST_COST = {"model": "llama3_8b", "on": "h100-sxm", "load": "concurrency=64", "weights": "published"}
 
 
@@ -158,10 +159,11 @@ def test_an_answer_is_there_at_once_and_the_address_restores_any_other(page, sma
     page.keyboard.press("Enter")
     page.get_by_role("radio", name="128 + 128").focus()
     page.keyboard.press("Space")
-    assert page.url.endswith("#q=runs&on=h100-sxm&request=128-128")
+    assert page.evaluate(ADDRESS).endswith("#q=runs&on=h100-sxm&request=128-128")
     page.get_by_role("button", name="Show all").click()
     page.locator("summary", has_text="Llama 3 8B").focus()
     page.keyboard.press("Enter")
+    expect(page.locator("details[open] .evidence")).to_be_visible()
     words = page.locator("details[open] .evidence").inner_text().splitlines()
     assert words[0].startswith("✓ 129 tokens/s measured (Argonne, vLLM 2024)")
     assert words[1].startswith("Estimate 132 tokens/s (") and "vllm bench serve" in words[2]
@@ -169,20 +171,19 @@ def test_an_answer_is_there_at_once_and_the_address_restores_any_other(page, sma
     page.keyboard.press("End")
     page.get_by_label("USD per device-hour").fill("2.5")
     expected = cost_expected(FIRST_COST | {"price": "2.5"})
-    assert page.locator(BIG).inner_text() == f"{expected['output'][0]} per million output tokens"
-    assert (
-        page.locator(".command code").inner_text() == "cookbook serve llama3_8b h100-sxm --concurrency 64 --hourly 2.5"
-    )
-    address = page.url
+    expect(page.locator(BIG)).to_have_text(f"{expected['output'][0]} per million output tokens")
+    command = "cookbook serve llama3_8b h100-sxm --concurrency 64 --hourly 2.5"
+    expect(page.locator(".command code")).to_have_text(command)
+    address = page.evaluate(ADDRESS)
     page.go_back()
-    assert page.get_by_role("combobox", name="Device").input_value().startswith("H100")
-    assert page.get_by_role("radio", name="128 + 128", exact=True).is_checked()
+    expect(page.get_by_role("radio", name="128 + 128", exact=True)).to_be_checked()
+    expect(page.get_by_role("combobox", name="Device")).to_have_value("H100 SXM5 80GB")
     page.go_back()
-    assert page.get_by_role("radio", name="1,024 + 128").is_checked()
+    expect(page.get_by_role("radio", name="1,024 + 128")).to_be_checked()
     page.goto("about:blank")
     page.goto(address)
-    assert page.locator(BIG).inner_text() == f"{expected['output'][0]} per million output tokens"
-    assert page.get_by_label("USD per device-hour").input_value() == "2.5"
+    expect(page.locator(BIG)).to_have_text(f"{expected['output'][0]} per million output tokens")
+    expect(page.get_by_label("USD per device-hour")).to_have_value("2.5")
     assert {url.partition("#")[0] for url in asked} == {small} and not page.problems
 
 
@@ -251,7 +252,9 @@ def test_what_is_shown_is_what_is_saved_and_copied(page, small):
         text.splitlines()[0].removesuffix(row["weights"]).strip() for text, row in zip(shown, rows, strict=True)
     ]
     page.get_by_role("button", name="Copy link").click()
-    assert page.evaluate("() => window.copied") == page.url and "find=llama+3" in page.url
+    page.wait_for_function("() => window.copied")
+    assert page.evaluate("() => window.copied") == page.evaluate(ADDRESS)
+    assert "find=llama+3" in page.evaluate(ADDRESS)
 
 
 @pytest.mark.all
