@@ -79,6 +79,7 @@ peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Ask other tools the questions
 
 site: $(VENV)/test.stamp $(VENV)/package.stamp ## Write static pages, slides of the courses too, that open offline to build/site
 	$(BIN)/python -m cookbook dev site
+	$(BIN)/python -m cookbook dev answers
 
 student: $(VENV)/test.stamp $(VENV)/package.stamp ## Write copies without solutions to build/student
 	$(BIN)/python -m cookbook dev student

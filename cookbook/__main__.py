@@ -129,6 +129,15 @@ def _site(options: argparse.Namespace) -> None:
     print(f"open {site('notebooks', options.out) / 'index.html'}")
 
 
+def _answers(options: argparse.Namespace) -> None:
+    from concurrent.futures import ProcessPoolExecutor
+
+    from cookbook.publish.answers import answers
+
+    with ProcessPoolExecutor() as executor:
+        print(f"open {answers(options.out, executor=executor)}")
+
+
 def _app(options: argparse.Namespace) -> None:
     from cookbook.publish.dashboard import serve
 
@@ -452,6 +461,11 @@ MAINTAINERS: dict[str, tuple[str, Any, Options]] = {
         "write static pages that open offline to build/site",
         _site,
         (("--out", {"default": "build/site", "help": f"folder to write ({SHOWN})"}),),
+    ),
+    "answers": (
+        "write a page that answers without a kernel to build/site/answers",
+        _answers,
+        (("--out", {"default": "build/site/answers", "help": f"folder to write ({SHOWN})"}),),
     ),
     "lint-notebooks": ("check the notebooks against the page budgets", _lint, (PATHS,)),
     "binder-links": (
