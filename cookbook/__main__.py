@@ -123,12 +123,6 @@ def _student(options: argparse.Namespace) -> None:
         print(student(path, options.out))
 
 
-def _site(options: argparse.Namespace) -> None:
-    from cookbook.publish.site import site
-
-    print(f"open {site('notebooks', options.out) / 'index.html'}")
-
-
 def _app(options: argparse.Namespace) -> None:
     from cookbook.publish.dashboard import serve
 
@@ -447,11 +441,6 @@ MAINTAINERS: dict[str, tuple[str, Any, Options]] = {
         "write copies without solutions to build/student",
         _student,
         (PATHS, ("--out", {"default": "build/student", "help": f"folder to write ({SHOWN})"})),
-    ),
-    "site": (
-        "write static pages that open offline to build/site",
-        _site,
-        (("--out", {"default": "build/site", "help": f"folder to write ({SHOWN})"}),),
     ),
     "lint-notebooks": ("check the notebooks against the page budgets", _lint, (PATHS,)),
     "binder-links": (
