@@ -174,6 +174,25 @@ def test_what_is_to_be_predicted_is_asked_by_a_widget(path):
         assert not re.search(r"\bpredict(?: it)? first\b", cell.source, re.I), f"{cell.id} asks without a widget"
 
 
+def revealed(path: Path, opening: str) -> list[str]:
+    """Return the answers of three words or more that the opening of a recipe already shows."""
+    asked = [call for cell in cells(path) for call in calls(cell.source, "predict_first")]
+    answers = [word.value for call in asked for word in call.keywords if word.arg == "answer"]
+    texts = [node.value for node in answers if isinstance(node, ast.Constant) and len(node.value.split()) >= 3]
+    return [text for text in texts if text.lower() in " ".join(opening.lower().replace("*", "").split())]
+
+
+@each_recipe
+def test_no_opening_shows_the_answer_of_a_question(path):
+    assert not revealed(path, cells(path, "markdown")[0].source)
+
+
+def test_an_objective_that_shows_an_answer_is_found():
+    path = next(path for path in RECIPES if path.name.startswith("05"))
+    told = cells(path, "markdown")[0].source + "\nexplain why **one publisher is not enough to tell**"
+    assert revealed(path, told) == ["one publisher is not enough to tell"]
+
+
 @each_recipe
 def test_prerequisites_are_earlier_recipes(path):
     """So there is no circle, and the recipes can be taught in the order of their numbers."""
@@ -299,6 +318,9 @@ def test_01_six_flop_and_sixteen_bytes_a_parameter():
     assert 16 * count / 2**30 == pytest.approx(120, rel=0.01)
     need = {seq: cb.requirements("llama3_8b", seq=seq, samples=1e9 / seq) for seq in (2048, 8192)}
     assert [round(need[seq].total_flop / (6e9 * count), 2) for seq in need] == [0.97, 1.07]
+    assert "= 0.96 EFLOP (0.93 by the count, because your sequences are short)." in words
+    flop = [6 * count * 20e6, need[2048].total_flop * 20e6 / 1e9]
+    assert [f"{each / 1e18:.2f}" for each in flop] == ["0.96", "0.93"]
     states = need[2048].memory
     assert sum(states[part] for part in ("weights", "gradients", "optimiser", "master")) == pytest.approx(16 * count)
 
