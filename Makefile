@@ -74,10 +74,8 @@ bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction an
 browser-figures: $(VENV)/test.stamp $(VENV)/package.stamp ## Time first charts and key presses in a browser, into build/browser-figures
 	COOKBOOK_PRESSES=40 COOKBOOK_PICTURES=yes $(BIN)/python -m pytest -m browser -k "test_recipe and every"
 
-peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in the same run (fetches them into build/peers)
-	$(PYTHON) -m venv build/peers
-	$(BIN)/uv pip install --quiet --python build/peers/bin/python llm-analysis mlsysim
-	$(BIN)/python tests/benchmarks/peers.py build/peers/bin/python
+peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Ask other tools the questions of docs/peers.md, and score them (needs the network; PEERS="llmfit mlsysim")
+	$(BIN)/python tests/benchmarks/peers/peer_run.py $(PEERS)
 
 site: $(VENV)/test.stamp $(VENV)/package.stamp ## Build the documentation, slides of the courses too, into build/site; it opens without a network
 	$(BIN)/sphinx-build -q -W --keep-going -c docs -d build/doctrees . build/site
@@ -112,6 +110,7 @@ validate: $(VENV)/lab.stamp $(VENV)/package.stamp ## Judge predictions by measur
 	$(BIN)/python -m cookbook dev validate --write $(BASELINE) --markdown build/validation.md --json build/validation.json
 	$(BIN)/python -m cookbook dev judge-storage --write
 	$(BIN)/python tests/published/canonical.py
+	$(BIN)/python tests/benchmarks/peers/peer_run.py --score
 	$(BIN)/python -m cookbook dev data-readme
 
 data-readme: $(VENV)/lab.stamp $(VENV)/package.stamp ## Count the rows of data/, write data/README.md from the schemas
