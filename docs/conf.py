@@ -38,6 +38,7 @@ nb_code_prompt_show = "Show the code"
 nb_code_prompt_hide = "Hide the code"
 nb_ipywidgets_js = {}
 myst_enable_extensions = ["colon_fence", "dollarmath", "substitution"]
+myst_dmath_allow_digits = False  # two prices in a line are no formula
 myst_heading_anchors = 3
 
 autosummary_generate = True
@@ -52,7 +53,7 @@ html_css_files = ["cookbook.css"]
 html_js_files = ["disk.js"]
 templates_path = [str(Path(__file__).parent / "_templates")]
 html_math_renderer = "mathml"
-html_copy_source = html_show_sourcelink = False
+html_copy_source = html_show_sourcelink = html_use_index = html_domain_indices = False
 html_context = {"default_mode": "auto"}
 html_theme_options = {
     "logo": {"text": project},

@@ -9,6 +9,7 @@ from pathlib import Path
 import nbformat
 import nh3
 from docutils import nodes
+from sphinx import addnodes
 
 from cookbook.charts.card import SAVED_NOTE
 from cookbook.publish import offline
@@ -25,6 +26,7 @@ def setup(app):
     app.connect("config-inited", _gallery)
     app.connect("source-read", _prepare)
     app.connect("doctree-read", _sanitise)
+    app.connect("doctree-read", _name_folders)
     app.connect("html-collect-pages", _slides)
     app.connect("html-page-context", _live_panel)
     app.connect("build-finished", _list_pages)
@@ -122,6 +124,14 @@ def _sanitise(app, doctree):
         for node in list(doctree.findall(nodes.raw)):
             text = _safe(node.astext())
             node.replace_self(nodes.raw("", text, format="html"))
+
+
+def _name_folders(app, doctree):
+    """Keep the words alone of a link to a folder, of which a site has no page."""
+    here = Path(doctree["source"]).parent
+    for link in list(doctree.findall(addnodes.pending_xref)):
+        if link["reftype"] == "myst" and (here / link["reftarget"]).is_dir():
+            link.replace_self(link.children)
 
 
 def _safe(html):

@@ -257,6 +257,7 @@ def test_every_notebook_guide_and_course_has_a_page(root, texts):
         *root.glob("notebooks/**/*.ipynb"),
         *root.glob("notebooks/facilitator/*.md"),
         *root.glob("docs/*.md"),
+        *root.glob("docs/contents/*.*"),
         *(root / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")),
     ]
     names = [path.relative_to(root).with_suffix(".html").as_posix() for path in written if ".ipynb_c" not in str(path)]
@@ -270,7 +271,7 @@ def test_the_site_has_slides_of_both_courses(texts):
     votes = {name: texts[f"slides-{name}.html"].count(">Vote</h2>") for name in ("half-day-course", "one-day-course")}
     assert votes == {"half-day-course": 9, "one-day-course": 19}
     for name in votes:
-        assert f'href="../slides-{name}.html"' in texts["docs/teaching.html"], name
+        assert f'href="../../slides-{name}.html"' in texts["docs/contents/teaching.html"], name
         assert "cb.predict_first" not in texts[f"slides-{name}.html"]
 
 
