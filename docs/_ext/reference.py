@@ -25,7 +25,7 @@ def _contents(modules):
     contents, seen = {}, set()
     for module in modules:
         own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
-        public = getattr(module, "__all__", None) or [name for name in own if not name.startswith("_")]
+        public = dict.fromkeys([*getattr(module, "__all__", ()), *(name for name in own if not name.startswith("_"))])
         values = {name: value for name in public if callable(value := getattr(module, name))}
         returned = dict.fromkeys(filter(None, map(_returned, values.values())))
         results = [name for name in returned if name not in seen and name.rpartition(".")[2] not in values]
