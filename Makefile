@@ -77,8 +77,8 @@ browser-figures: $(VENV)/test.stamp $(VENV)/package.stamp ## Time first charts a
 peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Ask other tools the questions of docs/peers.md, and score them (needs the network; PEERS="llmfit mlsysim")
 	$(BIN)/python tests/benchmarks/peers/peer_run.py $(PEERS)
 
-site: $(VENV)/test.stamp $(VENV)/package.stamp ## Write static pages, slides of the courses too, that open offline to build/site
-	$(BIN)/python -m cookbook dev site
+site: $(VENV)/test.stamp $(VENV)/package.stamp ## Build the documentation, slides of the courses too, into build/site; it opens without a network
+	$(BIN)/sphinx-build -q -W --keep-going -c docs -d build/doctrees . build/site
 	$(BIN)/python -m cookbook dev answers
 
 student: $(VENV)/test.stamp $(VENV)/package.stamp ## Write copies without solutions to build/student
@@ -125,7 +125,7 @@ lock: $(VENV)/uv.stamp ## Write the locked requirements anew (UPGRADE=--upgrade 
 	echo uv | $(COMPILE) $(UPGRADE) -c tests/requirements.txt - -o tests/installer.txt
 
 clean: ## Remove the environment and everything built
-	rm -rf $(VENV) build $(BUILT) .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
+	rm -rf $(VENV) build docs/generated $(BUILT) .pytest_cache .ruff_cache .mypy_cache .hypothesis .benchmarks
 
 # --- set-up; a stamp is newer than what it was made from, so a second call does nothing -----------------------
 $(VENV)/uv.stamp: tests/installer.txt

@@ -123,12 +123,6 @@ def _student(options: argparse.Namespace) -> None:
         print(student(path, options.out))
 
 
-def _site(options: argparse.Namespace) -> None:
-    from cookbook.publish.site import site
-
-    print(f"open {site('notebooks', options.out) / 'index.html'}")
-
-
 def _answers(options: argparse.Namespace) -> None:
     from concurrent.futures import ProcessPoolExecutor
 
@@ -456,11 +450,6 @@ MAINTAINERS: dict[str, tuple[str, Any, Options]] = {
         "write copies without solutions to build/student",
         _student,
         (PATHS, ("--out", {"default": "build/student", "help": f"folder to write ({SHOWN})"})),
-    ),
-    "site": (
-        "write static pages that open offline to build/site",
-        _site,
-        (("--out", {"default": "build/site", "help": f"folder to write ({SHOWN})"}),),
     ),
     "answers": (
         "write a page that answers without a kernel to build/site/answers",

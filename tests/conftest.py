@@ -4,6 +4,8 @@ import contextlib
 import functools
 import os
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -94,6 +96,21 @@ def pytest_terminal_summary(terminalreporter, config):
 def chromium() -> str | None:
     """Path of the browser; tests that use it do not run where there is none."""
     return find_chromium()
+
+
+@pytest.fixture(scope="session")
+def build_site():
+    """Function that builds the documentation of a folder; where it is `strict`, a warning of Sphinx fails the test."""
+
+    def build(source: Path, out: Path, strict: bool = True) -> Path:
+        warnings = ["-W", "--keep-going"] if strict else []
+        folders = ["-c", ROOT / "docs", "-d", out.with_name(f"{out.name}-doctrees"), source, out]
+        command = [sys.executable, "-m", "sphinx", "-q", *warnings, *map(str, folders)]
+        ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr[-3000:]
+        return out
+
+    return build
 
 
 @pytest.fixture(scope="session")

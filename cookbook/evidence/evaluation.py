@@ -138,7 +138,7 @@ def accuracy(
     pandas.DataFrame
         One row per group: rows, publishers, median_error, lower and upper quartile of the errors, within_10, within_20,
         bias, mean_of_publishers; for the full model also the share inside the 80 and 90 % intervals and the shares
-        that chance alone allows at 80 %. Errors are |predicted / measured - 1|.
+        that chance alone allows at 80 %. Errors are ``|predicted / measured - 1|``.
 
     Raises
     ------

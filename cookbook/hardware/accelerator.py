@@ -100,7 +100,7 @@ class Accelerator(ByFigures):
     ----------
     key, name, vendor, kind : str
         As in the catalogue; a changed accelerator has the key of its model followed by ``*``, one of the reader's
-        own has ``own: `` and its name, no vendor and, unless stated, no kind.
+        own has ``own:`` and its name, no vendor and, unless stated, no kind.
     memory_bytes, mem_bandwidth, tdp_watts : float
         Device memory [B], its bandwidth [B/s], design power [W]; NaN where unknown.
     peaks : mapping of str to float

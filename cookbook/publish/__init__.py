@@ -1,1 +1,1 @@
-"""Publishing of solved notebooks: executed copies, student copies, a static site, links."""
+"""Publishing of solved notebooks: executed copies, student copies, slides, links."""

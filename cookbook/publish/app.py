@@ -69,10 +69,9 @@ def problem_page(title: str, words: str, base: str = "/") -> str:
 def _page(base: str, title: str, words: str, problem: bool) -> str:
     environment = Environment(loader=FileSystemLoader(HERE), autoescape=True)
     by_name = {entry.name: entry for entry in questions()}
-    style = (HERE / "site.css").read_text(encoding="utf-8")
     decisions = [(decision, [by_name[name] for name in names]) for decision, names in DECISIONS]
     return environment.get_template("app.html").render(
-        base=base, title=title, words=words, problem=problem, panels=questions(), decisions=decisions, style=style
+        base=base, title=title, words=words, problem=problem, panels=questions(), decisions=decisions
     )
 
 

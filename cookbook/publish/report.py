@@ -18,7 +18,6 @@ from cookbook import panels
 from cookbook.catalog.files import check_target, write_text
 from cookbook.panels.decision import PICTURE, page
 from cookbook.publish.notebook import run_with
-from cookbook.publish.site import clean
 from cookbook.units import shown
 
 # Cells of a report: the panel in its state, with its chart, and the record with the rest.
@@ -32,7 +31,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-pdf-header-footer")
 LONGEST_PRINT = 120  # seconds
 PAGES = (".html", ".htm")
-STANDS_AFTER = '<div class="inputs">'
+STANDS_AFTER = "<div class='inputs'>"
 
 
 def report(
@@ -85,7 +84,7 @@ def report(
         nbformat.write(_notebook(), source)
         ran = run_with(source, name=name, state=values, question=record.question, note=note)
     title, picture = record.question, _outputs(ran, "image/png")[-1:]
-    body = clean(_outputs(ran, "text/html")[-1])
+    body = _outputs(ran, "text/html")[-1]
     words = escape(panel.view.picture.title)
     image = [f'<img src="{PICTURE}{data.strip()}" alt="{words}">' for data in picture]
     body = body.replace(STANDS_AFTER, f"{''.join(image)}\n{STANDS_AFTER}", 1)

@@ -1,9 +1,6 @@
 """The notebook machinery, on small notebooks made here."""
 
-import ast
 import base64
-import hashlib
-import html
 import json
 import random
 import re
@@ -13,14 +10,12 @@ from pathlib import Path
 
 import nbformat
 import numpy as np
-import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from strict import nbval, spoil
 
 import cookbook as cb
 from cookbook.__main__ import main
-from cookbook.charts.card import panel_card
 from cookbook.publish.notebook import (
     SIGNATURE,
     _chunk,
@@ -35,8 +30,9 @@ from cookbook.publish.notebook import (
     words,
 )
 from cookbook.publish.offline import opening
+from cookbook.publish.offline import table as offline_table
 from cookbook.publish.refresh import BINDER, links, marks, write_links
-from cookbook.publish.site import clean, reference, site, slides
+from cookbook.publish.slides import slides
 
 
 def write(path: Path, *cells) -> Path:
@@ -199,151 +195,14 @@ def test_what_a_solution_prints_is_folded_with_it(executed):
     assert solved.metadata["jupyter"] == {"source_hidden": True, "outputs_hidden": True}
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        "<script>alert(1)</script>",
-        "<img src=x onerror=alert(1)>",
-        "[go](javascript:alert(1))",
-        "<a href='JaVaScRiPt:alert(1)'>go</a>",
-        "<a href='data:text/html,<b>x'>go</a>",
-        "<svg onload=alert(1)></svg>",
-        "<iframe src='https://example.org'></iframe>",
-        "<math><mtext><script>alert(1)</script></mtext></math>",
-        "<style>body{background:url(https://example.org)}</style>",
-        "<form action='https://example.org'></form>",
-        "<p style='background:url(https://example.org/x)'>x</p>",
-        "<img src='https://example.org/x.png'>",
-        "<script>alert(1)",
-        "<scr<script></script>ipt>alert(1)</script>",
-        "$\\text{<script>alert(1)</script>}$",
-    ],
-)
-def test_raw_html_of_a_notebook_runs_nothing_on_its_page(tmp_path, body):
-    spoilt = nbformat.v4.new_output("display_data", {"image/png": '"><script>alert(1)</script>', "text/plain": "<x>"})
-    raw = nbformat.v4.new_output("display_data", {"text/html": body, "text/plain": ""})
-    script = nbformat.v4.new_output("display_data", {"application/javascript": "alert(1)"})
-    cells = new_markdown_cell(f"# {body}\n\n{body}\n\nend"), new_code_cell("1", outputs=[raw, spoilt, script])
-    write(tmp_path / "01-a.ipynb", *cells)
-    page = (site(tmp_path, tmp_path / "out") / "01-a.html").read_text()
-    tags = re.findall(r"<[^>]*>", page.partition("<main")[2])
-    runs = re.compile(r"(?i)<(script|style|svg|iframe|form)|\son\w+\s*=|script:|text/html|src=.?(https?:)?//|url\(")
-    assert not [tag for tag in tags if runs.search(tag)]
-
-
-def test_cleaning_leaves_what_a_lesson_is_made_of():
-    kept = (
-        '<h1 id="a">A</h1><p class="x">B <a href="https://example.org/?a=1&amp;b=2">c</a> <code>d &lt; e</code></p>'
-        '<details><summary>F</summary><img src="data:image/png;base64,iVBORw0=" alt="g"></details>'
-        '<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"><mfrac><mi>a</mi><mi>b</mi></mfrac></math>'
-        '<ul style="list-style: none;"><li>h</li></ul><a href="02-next.ipynb">next</a>'
-    )
-    assert clean(kept) == kept
-
-
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-LOADS = re.compile(r"""(?:\bsrc\s*=|<link[^>]*\bhref\s*=|@import|url\(|\bimport\s*\(?)\s*["'(]?\s*(?:https?:)?//""")
 
 
 def shown(words: str, **more: str):
     return nbformat.v4.new_output("display_data", {"image/png": PIXEL, "text/plain": words, **more})
 
 
-@pytest.fixture(scope="module")
-def pages(tmp_path_factory) -> Path:
-    """A site of two pages with formulas, links to recipes and to nowhere, pictures, and panels old and new."""
-    folder = tmp_path_factory.mktemp("site")
-    told = panel_card(
-        {"error": "", "answer": "It needs **5 GB**.", "chips": [], "parts_title": "", "parts": []},
-        pd.DataFrame({"part": ["weights"]}),
-    )
-    new = normalised(new_notebook(cells=[new_code_cell("2", outputs=[shown("It needs 5 GB.", **{"text/html": told})])]))
-    write(
-        folder / "01-tiny.ipynb",
-        new_markdown_cell(
-            "# Count\n\n**Will <it> fit?** Time $t < 2$, see [the next recipe](02-next.ipynb).\n\n"
-            "**About 40 minutes.** A [file](../data/x.csv).\n\n$$E = \\frac{a}{b}$$"
-        ),
-        new_code_cell(
-            "import math  # $HOME stays as it is",
-            outputs=[shown("<Chart rows=3 & more>"), shown("It needs 3 GB. More. [bounds only]\nbars: Fits (rows=2)")],
-        ),
-        *new.cells,
-    )
-    write(folder / "02-next.ipynb", new_markdown_cell("# Next\n\n## Then\n\nA zebra."))
-    return site(folder, folder / "out")
-
-
-def test_site_is_self_contained(pages):
-    page = (pages / "01-tiny.html").read_text()
-    assert page.count("<math") == 2 and "<mfrac>" in page and "$HOME" in page
-    assert not LOADS.search(page)
-    assert 'alt="&lt;Chart rows=3 &amp; more&gt;"' in page
-    assert "It needs 3 GB." in re.sub(r"<img[^>]*>", "", page), "a panel's sentence is text"
-    assert 'href="02-next.html"' in page and "01-tiny.html" in (pages / "index.html").read_text()
-
-
-def test_a_link_out_of_the_site_becomes_text_and_pages_lead_to_each_other(pages):
-    first, second = ((pages / name).read_text().partition("<main")[2] for name in ("01-tiny.html", "02-next.html"))
-    assert "A file." in first and "x.csv" not in first
-    assert re.search(r'rel="next" href="02-next.html"', first) and 'rel="prev"' not in first
-    assert re.search(r'rel="prev" href="01-tiny.html"', second) and 'rel="next"' not in second
-
-
-def test_the_gallery_says_what_stands_in_the_notebooks(pages):
-    entry = (pages / "index.html").read_text().partition('<ul class="gallery">')[2].partition("</li>")[0]
-    assert "01 Count" in entry and "Will &lt;it&gt; fit?" in entry and "40 minutes" in entry
-    assert f"base64,{PIXEL}" in entry and 'alt="Fits"' in entry and '<p class="line">It needs 3 GB.</p>' in entry
-
-
-def test_a_panel_is_a_card_with_its_picture_whether_or_not_one_was_stored(pages):
-    old, new = re.findall(r'(?s)<div class="ck-card">.*?</div>\n', (pages / "01-tiny.html").read_text())
-    assert re.search(r'(?s)<p>It needs 3 GB. More.</p><p class="ck-badges">bounds only</p><img [^>]*alt="Fits"', old)
-    assert re.search(r"(?s)<strong>5 GB</strong>.</p>.*<img [^>]*>.*<table>", new) and "rows=" not in old + new
-    assert "run all cells" not in new, "a page has no cells to run"
-
-
-def test_the_search_holds_headings_and_text_of_every_page(pages):
-    text = (pages / "index.html").read_text()
-    index = json.loads(re.search(r'(?s)id="index">(.*?)</script>', text)[1])
-    assert ["Then", "Next", "02-next.html#Then", "A zebra."] in index
-    name = next(entry for entry in index if entry[0] == "cb.memory.weight_bytes")
-    assert name[2] == "reference-cb-memory.html#weight_bytes" and "memory of the weights" in name[3]
-
-
-# One site and its table for all that reads them, in one process.
-together = pytest.mark.xdist_group("site")
 MOST_TABLE, STATES_TRIED = 300_000, 12  # bytes; states of a thousand
-
-
-@pytest.fixture(scope="module")
-def texts(root, tmp_path_factory) -> dict[str, str]:
-    """Every page of the cookbook's own site."""
-    written = sorted(site(root / "notebooks", tmp_path_factory.mktemp("whole")).glob("*.html"))
-    return {path.name: path.read_text(encoding="utf-8") for path in written}
-
-
-@pytest.mark.all
-@together
-def test_site_of_the_cookbook_loads_nothing(root, texts):
-    """One script, ours, and three more for the panel; the page's own policy names each; every link leads somewhere."""
-    script = (root / "cookbook" / "publish" / "site.js").read_text(encoding="utf-8")
-    for name, text in texts.items():
-        tags = dict.fromkeys(re.findall(r"<script(?! type=.application/json)[^>]*>", text))
-        own = name.startswith("01-")
-        assert list(tags) == ["<script>", *(['<script type="module">'] if own else [])], name
-        scripts = re.findall(r"(?s)<script(?: type=.module.)?>(.*?)</script>", text)
-        assert scripts[0] == script and len(scripts) == (3 if own else 1)
-        named = [f"'sha256-{base64.b64encode(hashlib.sha256(each.encode()).digest()).decode()}'" for each in scripts]
-        assert f'script-src {" ".join(named)}">' in text
-        assert not LOADS.search(re.sub(r"(?s)<script.*?</script>", "", text)), name
-        text = re.sub(r"(?s)<script.*?</script>|<pre.*?</pre>|<annotation.*?</annotation>", "", text)
-        assert not re.search(r"\$\$|\\frac|\\alpha", text)
-        for address in re.findall(r'<a\b[^>]*href="([^"]*)"', text):
-            target, _, anchor = html.unescape(address).partition("#")
-            if not target.startswith(("http:", "https:", "mailto:")):
-                assert (target or name) in texts, f"{name} links to {address}"
-                assert not anchor or f'id="{html.escape(anchor)}"' in texts[target or name], f"{name}: {address}"
 
 
 def looked_up(table: dict, places: list[int]) -> dict[tuple, object]:
@@ -360,17 +219,17 @@ def looked_up(table: dict, places: list[int]) -> dict[tuple, object]:
 
 
 @pytest.mark.all
-@together
-def test_a_page_tells_what_the_panel_tells_in_every_state_tried(texts):
+def test_a_page_tells_what_the_panel_tells_in_every_state_tried(root):
     """The table of the page against the panel itself: the first state, and others by chance."""
-    page = next(text for name, text in texts.items() if name.startswith("01-"))
-    raw = re.search(r'(?s)id="ck-table">(.*?)</script>', page)[1]
+    recipe = nbformat.read(next(root.glob("notebooks/01-*.ipynb")), as_version=4)
+    outputs = [output.get("data", {}) for cell in recipe.cells for output in cell.get("outputs", [])]
+    words = next(data["text/plain"] for data in outputs if "image/png" in data)
+    raw = offline_table(next(line for line in words.splitlines() if line.startswith("cb.panels.")))
     table, rng = json.loads(raw), random.Random(3)
     assert len(raw.encode()) < MOST_TABLE
     panel = cb.panels.model_zoo(**table["kept"])
     panel.receive({"do": "open", "what": "sources"})
     first = [at for *_, at in table["axes"]]
-    gallery = re.findall(r'<p class="line">(.*?)</p>', texts["index.html"])
     others = ([rng.randrange(len(values)) for _, values, _ in table["axes"]] for _ in range(STATES_TRIED))
     for places in [first, *others]:
         told = looked_up(table, places)
@@ -392,7 +251,7 @@ def test_a_page_tells_what_the_panel_tells_in_every_state_tried(texts):
                 title for title, *_ in shown["sources"]["items"]
             ]
         if places is first:
-            assert panel.shown["headline"].replace("**", "") in gallery  # what the notebook opens with
+            assert words.startswith(panel.shown["headline"].replace("**", ""))  # what the notebook opens with
 
 
 def test_only_the_panel_of_the_first_recipe_answers_on_a_page():
@@ -441,57 +300,11 @@ def test_slides_ask_and_do_not_tell(tmp_path):
         slides(course)
 
 
-@pytest.mark.all
-@together
-def test_the_site_has_slides_of_both_courses_and_what_readme_leads_to(root, texts):
-    written = {path.stem for path in (root / "docs").glob("*.md")}
-    courses = {f"slides-{path.stem}" for path in (root / "notebooks" / "facilitator").glob("*-course.md")}
-    assert written
-    for name in written | courses:
-        assert f'<a href="{name}.html">' in texts["index.html"], name
-    votes = {name: texts[f"{name}.html"].count(">Vote</h2>") for name in courses}
-    assert votes == {"slides-half-day-course": 9, "slides-one-day-course": 19}
-    assert not any("cb.predict_first" in texts[f"{name}.html"] for name in courses)
-    assert 'href="accuracy.html"' in texts["about.html"] and 'href="about.html' in texts["accuracy.html"]
-
-
 def test_readme_is_short_and_starts_at_once(root):
     lines = (root / "README.md").read_text(encoding="utf-8").splitlines()
     assert len(lines) <= 150 and lines.index("## Start") < 12
     pictures = [line for line in lines[: lines.index("## In a browser")] if line.startswith("![")]
     assert len(pictures) == 1, "one picture; the gallery is folded"
-
-
-@pytest.mark.all
-@together
-def test_the_front_page_shows_every_recipe(root, texts):
-    for entry in texts["index.html"].partition('<ul class="gallery">')[2].partition("</ul>")[0].split("</li>")[:-1]:
-        name = re.search(r'href="([\w-]+)\.html"', entry)[1]
-        path = next((root / "notebooks").rglob(f"{name}.ipynb"))
-        notebook = nbformat.read(path, as_version=4)
-        said = " ".join("".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown").split())
-        for kind in ("question", "minutes"):
-            assert html.unescape(re.search(f'<p class="{kind}">(.*?)</p>', entry)[1]) in said, (name, kind)
-        assert "<img" in entry and '<p class="line">' in entry, name
-
-
-def test_the_reference_has_every_public_name_with_units_and_code(root):
-    pages = {page.name: page for page in reference()}
-    for room, module in (("cb", cb), ("cb-planning", cb.planning), ("cb-panels", cb.panels), ("cb-charts", cb.charts)):
-        for name in module.__all__:
-            if callable(getattr(module, name)):
-                assert f'<h2 id="{name}"' in pages[f"reference-{room}"].body, name
-    formulas = [name for page in pages.values() for name in page.names]
-    paths = sorted((root / "cookbook" / "formulas").glob("[a-z]*.py"))
-    assert paths
-    for path in paths:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
-                assert node.name in formulas, f"{path.stem}.{node.name}"
-    entry = pages["reference-cb-memory"].body.partition('<h2 id="weight_bytes"')[2].partition("<h2")[0]
-    for part in ("Size of one weight, w [B].", "Memory [B].", "<math", "Rajbhandari", "memory.py, line", "return"):
-        assert part in entry, part
-    assert '"""' not in entry and "[-]" in entry
 
 
 def test_text_that_a_kernel_sent_in_pieces_is_stored_as_one():
