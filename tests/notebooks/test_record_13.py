@@ -263,3 +263,26 @@ def test_the_wait_with_a_reservation_is_that_of_another_program():
     assert f"mean wait {wait}; longer than with twice the GPUs in {(near > more).sum()} of 12 weeks" in words(
         "13", "reserved"
     )
+
+
+def shrinks(printed: str, said: str) -> bool:
+    """Whether the gain of one queue on 256 GPUs is a third to a half of that on 64, as the text says."""
+    line = printed.partition("One FIFO queue over static partitions, load 0.8")[2]
+    used, done = (
+        [int(gain) for gain in re.search(rf"{name} ([+\d, ]+) %", line)[1].split(", ")]
+        for name in ("utilisation", "jobs")
+    )
+    return (
+        "with 64, 128, 256 GPUs" in line
+        and all(0.3 < gains[2] / gains[0] < 0.55 for gains in (used, done))
+        and "The last line compares static partitions with one FIFO queue on clusters of three sizes" in said
+        and "On a cluster four times as large, the same change gains a third to a half as much" in said
+    )
+
+
+def test_one_queue_gains_less_on_a_larger_cluster():
+    printed = words("13", "claim")
+    said = next(cell.source for cell in nbformat.read(PAGE, as_version=4).cells if cell.id == "explain4")
+    assert shrinks(printed, said) and "+22, +11 %" in printed
+    assert not shrinks(printed.replace("+22, +11 %", "+22, +21 %"), said)
+    assert not shrinks(printed, said.replace("a third to a half as much", "as much"))
