@@ -114,7 +114,8 @@ def ordered(ends: pd.DataFrame, words: str) -> bool:
         name: abs(float(high.replace(",", "")) - float(low.replace(",", ""))) for name, low, high in ends.itertuples()
     }
     prices = next(name for name in ends.index if name.startswith("ends of our"))
-    named = ["use: 100 or 50 % of hours", prices, "years of use", "administrator", "price of the machine, quartiles"]
+    life, staff = (next(name for name in ends.index if name.startswith(one)) for one in ("years of use", "administr"))
+    named = ["use: 100 or 50 % of hours", prices, life, staff, "price of the machine, quartiles"]
     sizes = [moved[name] for name in named]
     asked = (
         "*Ask about use first, then for quotes of the rent and of the server, and then about the years of use and "
@@ -129,7 +130,7 @@ def test_the_figures_are_asked_for_in_the_order_of_what_they_move():
     assert ordered(ends, said["explain4"])
     for name, costs in (("years of use", ["9,046", "5,525"]), ("administrator", ["6,388", "6,537"])):
         changed = ends.copy()
-        changed.loc[name] = costs
+        changed.loc[next(row for row in ends.index if row.startswith(name))] = costs
         assert not ordered(changed, said["explain4"])
 
 
@@ -298,3 +299,93 @@ def test_another_record_does_not_follow(row, old, new):
     record = decision("09")
     assert old in record[row]
     assert not follows(table("09", "choices"), record | {row: record[row].replace(old, new)})
+
+
+def stated(ends: pd.DataFrame, words: str, record: dict[str, str]) -> bool:
+    """Whether table, text and record state the years over which a purchase is spread, and the administrator's ends."""
+    places = ["workstation-6", "on-premises-h100", "cloud-h100"]
+    found = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=places, **TASK)
+    (short, long), (least, most) = (
+        found.tornado("on-premises-h100").set_index("figure").loc[name, ["low", "high"]] for name in ("life", "staff")
+    )
+    return (
+        f"years of use: {short:g} or {long:g}" in ends.index
+        and f"administrator: ${least:,.0f} or ${most:,.0f} per year" in ends.index
+        and f"because a purchase is spread over {short:g} to {long:g} years of use" in words
+        and f"fewer years of use than {short:g} to {long:g}, " in record["What would change it"]
+    )
+
+
+def test_the_years_of_use_of_a_purchase_are_stated():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    ends, record = table("09", "tornado"), decision("09")
+    assert stated(ends, said["decide"], record)
+    assert not stated(ends, said["decide"].replace("3 to 6 years", "2 to 4 years"), record)
+    for old, new in (("years of use: 3 or 6", "years of use"), ("administrator: $6,000", "administrator: $9,000")):
+        renamed = ends.rename(lambda name, old=old, new=new: name.replace(old, new))
+        assert list(renamed.index) != list(ends.index) and not stated(renamed, said["decide"], record)
+
+
+def paid(record: dict[str, str]) -> bool:
+    """Whether the record gives the money paid if nobody shares: the whole purchase, and what it costs to run."""
+    task = TASK | {"utilisation": None}
+    places = ["on-premises-h100", "workstation-6"]
+    found = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=places, **task)
+    last = cb.planning.cumulative(found, places, 2).groupby("place", sort=False)["usd"].last()
+    money = "; ".join(f"{name} ${round(usd, -2):,.0f}" for name, usd in last.items())
+    alone, cheque = (
+        {name: float(usd.replace(",", "")) for name, usd in re.findall(r"([\w-]+) \$([\d,]+)", record[row])}
+        for row in ("If nobody shares", "To pay at once")
+    )
+    return (
+        record.get("Paid in 2 years if nobody shares")
+        == f"{money}, of which nothing comes back if the machine is then worth nothing"
+        and all(usd > cheque[name] > alone[name] for name, usd in last.items())
+        and last["on-premises-h100"] > 1.5 * alone["on-premises-h100"]
+    )
+
+
+def test_the_record_says_what_is_paid_if_nobody_shares_and_nothing_is_left():
+    record, row = decision("09"), "Paid in 2 years if nobody shares"
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    assert paid(record) and "you lose all that you have paid by then, which is in the record as *Paid" in said["decide"]
+    for old, new in (
+        ("$402,400", "$259,900"),
+        ("; workstation-6 $35,400", ""),
+        ("nothing comes back", "all comes back"),
+    ):
+        assert old in record[row] and not paid(record | {row: record[row].replace(old, new)})
+
+
+def fits_on_six(words: str) -> bool:
+    """Whether six gaming cards hold the job with all three shared, and neither one card nor shared states do."""
+    same = dict(seq=2048, micro_batch=1, tp=1, pp=1)
+    cards = {zero: str(cb.train_step("llama3.2_3b", "rtx-4090", devices=6, zero=zero, **same).fits) for zero in (1, 3)}
+    text = (
+        "it fits on six gaming cards if they share weights, gradients and optimiser states (ZeRO stage 3); the "
+        "optimiser states alone (stage 1) would not be enough."
+    )
+    return text in words and cards == {1: "no", 3: "yes"}
+
+
+def test_six_gaming_cards_share_more_than_the_optimiser_states():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    assert fits_on_six(said["explain1"]) and not fits_on_six(said["explain1"].replace("(stage 1)", "(stage 2)"))
+
+
+def updates(words: str, record: dict[str, str]) -> bool:
+    """Whether the text gives the conversations of each update, the batches of the record times the GPUs."""
+    batch = dict(re.findall(r"([\w-]+) (\d+) per GPU", record["Workload"]))
+    spot = re.search(r"per run at batch (\d+)", record[SPOT])[1]
+    eight, six = 8 * int(batch["on-premises-h100"]), 6 * int(batch["workstation-6"])
+    text = f"every {eight} conversations, six gaming cards every {six}, and one spot GPU every {spot}. Check"
+    return text in words and batch["cloud-h100"] == batch["on-premises-h100"]
+
+
+def test_the_text_says_how_often_each_option_updates_the_weights():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    record = decision("09")
+    assert updates(said["summary"], record)
+    for row, old, new in (("Workload", "8 per GPU", "4 per GPU"), (SPOT, "at batch 2", "at batch 4")):
+        assert old in record[row]
+        assert not updates(said["summary"], record | {row: record[row].replace(old, new)})

@@ -3,11 +3,13 @@
 import re
 
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 from records import FOLDER, decision, table, words
 
 import cookbook as cb
+from cookbook.evidence import student_t
 
 TRIAL = " (first train for a day, with the usual other programs, and count the steps by the wall clock)"
 
@@ -253,3 +255,41 @@ def test_the_text_says_how_much_of_the_error_is_the_share_of_the_bandwidth():
         assert old in printed and not splits_the_error(printed.replace(old, new), networks, best, said)
     networks.iloc[0, networks.columns.get_loc("by datasheet [%]")] = "58"
     assert not splits_the_error(printed, networks, best, said)
+
+
+def medians(networks: pd.DataFrame, printed: str, said: str) -> bool:
+    """Whether the text gives the median of the held-out errors in the table, and that of all runs as it is printed."""
+    shown = networks["held out [%]"].astype(float).abs().median()
+    every, runs = re.search(r"held out (\d+) %\ncoverage: \d+ % of (\d+) runs", printed).groups()
+    more = {7: "seven"}.get(int(runs) - len(networks))
+    return (
+        f"the held-out errors of these twelve rows have a median of {shown:.0f} %; with the {more} further runs" in said
+        and f"a training step with recomputation), it is {every} %." in said
+        and len(networks) == 12
+    )
+
+
+def test_the_text_gives_the_median_of_the_rows_shown_and_of_all():
+    networks, printed = table("11", "networks"), words("11", "errors")
+    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "explain3")
+    assert medians(networks, printed, said) and not medians(networks, printed.replace("out 15", "out 9"), said)
+    further = cb.measure.calibrate(cb.measure.own_run()).predictions().iloc[12:]
+    assert set(further.model) == {"gpt2"} and set(further.benchmark) == {"decode", "prefill", "training step"}
+    networks["held out [%]"] = "15"
+    assert not medians(networks, printed, said)
+
+
+def test_an_interval_from_the_other_networks_contains_one_run_fewer():
+    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "turn")
+    rows = cb.measure.calibrate(cb.measure.own_run()).predictions()
+    missed = np.log(rows.left_out_s / rows.measured_s).abs()
+
+    def inside(missed: pd.Series) -> pd.Series:
+        squares = (missed**2).groupby(rows.model).mean()
+        reach = {name: student_t(0.8, len(squares) - 2) * squares.drop(name).mean() ** 0.5 for name in squares.index}
+        return missed <= rows.model.map(reach)
+
+    text = "one run fewer would be inside, and neither of AlexNet's two."
+    assert text in said and inside(missed).sum() == rows.inside80.sum() - 1 == 16
+    assert not inside(missed)[rows.model == "alexnet"].any() and (rows.model == "alexnet").sum() == 2
+    assert inside(missed.where(rows.model != "alexnet", missed / 3))[rows.model == "alexnet"].any()

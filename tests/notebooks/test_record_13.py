@@ -213,3 +213,76 @@ def test_ratios_of_waits_are_those_of_the_median_week():
     assert named_medians(printed, record)
     assert not named_medians(printed.replace(" in the median week", "", 1), record)
     assert not named_medians(printed, {label.partition(", median")[0]: text for label, text in record.items()})
+
+
+def sets(printed: str, record: dict[str, str]) -> bool:
+    """Whether the record names the settings that exist, with the printed wait under fair share with a reservation."""
+    wait = re.search(r"with a reservation, 8 nodes: mean wait ([\d.]+ \([\d.]+ to [\d.]+\)) h; longer", printed)[1]
+    said, last = record.get("Setting", ""), record["What would change it"]
+    return (
+        all(name in said for name in ("sched/backfill", "PriorityWeightFairshare", "Kueue", "relatives of fair"))
+        and said.endswith(f"with a reservation, as Slurm makes one, the mean wait is {wait} h")
+        and last.endswith("a week of your own cluster with longer waits than those with a reservation")
+    )
+
+
+def test_the_record_gives_the_wait_of_the_setting_that_exists():
+    printed, record = words("13", "reserved"), decision("13")
+    assert sets(printed, record) and not sets(printed.replace("2.8 (0.7", "1.6 (0.4"), record)
+    for label, old, new in (
+        ("Setting", "2.8 (0.7 to 6.3)", "1.6 (0.4 to 3.0)"),
+        ("Setting", "Kueue", "a scheduler"),
+        ("What would change it", "than those with a reservation", "than these"),
+    ):
+        assert old in record[label] and not sets(printed, record | {label: record[label].replace(old, new)})
+
+
+def test_the_wait_with_a_reservation_is_that_of_another_program():
+    """A second program for the same rule: teams in turn, the first job that does not fit keeps what it needs."""
+
+    def fair_reserved(cluster):
+        at, spare, teams = None, 0, set(cluster.teams)
+        while teams:
+            team = min(teams, key=lambda name: (cluster.used[name], name))
+            for job in cluster.waiting(team):
+                early = at is None or cluster.now + job.expected <= at
+                if (early or job.gpus <= spare) and cluster.start(job):
+                    spare -= 0 if early else job.gpus
+                    break
+                if at is None:
+                    at, spare = cluster.reservation(job)
+            else:
+                teams.remove(team)
+
+    same = dict(mix="mixed", weeks=12, skew=2, progress=False)
+    near, more = (
+        cb.planning.cluster_weeks([policy], load=load, nodes=nodes, **same)["wait_mean"] / 3600
+        for policy, load, nodes in ((fair_reserved, 0.8, 8), ("static", 0.4, 16))
+    )
+    wait = f"{near.mean():.1f} ({near.quantile(0.1):.1f} to {near.quantile(0.9):.1f}) h"
+    assert f"mean wait {wait}; longer than with twice the GPUs in {(near > more).sum()} of 12 weeks" in words(
+        "13", "reserved"
+    )
+
+
+def shrinks(printed: str, said: str) -> bool:
+    """Whether the gain of one queue on 256 GPUs is a third to a half of that on 64, as the text says."""
+    line = printed.partition("One FIFO queue over static partitions, load 0.8")[2]
+    used, done = (
+        [int(gain) for gain in re.search(rf"{name} ([+\d, ]+) %", line)[1].split(", ")]
+        for name in ("utilisation", "jobs")
+    )
+    return (
+        "with 64, 128, 256 GPUs" in line
+        and all(0.3 < gains[2] / gains[0] < 0.55 for gains in (used, done))
+        and "The last line compares static partitions with one FIFO queue on clusters of three sizes" in said
+        and "On a cluster four times as large, the same change gains a third to a half as much" in said
+    )
+
+
+def test_one_queue_gains_less_on_a_larger_cluster():
+    printed = words("13", "claim")
+    said = next(cell.source for cell in nbformat.read(PAGE, as_version=4).cells if cell.id == "explain4")
+    assert shrinks(printed, said) and "+22, +11 %" in printed
+    assert not shrinks(printed.replace("+22, +11 %", "+22, +21 %"), said)
+    assert not shrinks(printed, said.replace("a third to a half as much", "as much"))

@@ -112,7 +112,8 @@ def test_sizes_without_their_caveats_do_not_follow():
 def hosted(market: pd.DataFrame, asked: str, said: str, name: str = "list prices of services: ") -> bool:
     """Whether the price of an API is that per thousand requests of section 6, times the requests of three years."""
     rate, hours = (
-        float(each.replace(",", "")) for each in re.search(r"([\d,.]+) requests/s, ([\d.]+) h per day", asked).groups()
+        float(each.replace(",", ""))
+        for each in re.search(r"([\d,.]+) requests/s.*, ([\d.]+) h per day", asked).groups()
     )
     thousands = rate * 3 * 365.25 * 3600 * hours / 1000
     usd = [float(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", said.partition(")")[0])]
@@ -133,6 +134,17 @@ def test_the_record_gives_the_price_of_an_api_to_whoever_may_use_one():
     assert {label for label in record if label.endswith("or an API")} == {"start-up: or an API"}
 
 
+def request(wanted) -> str:
+    """Return the words of the record on a request to a language model: tokens, limit per token and precision."""
+    if not wanted.tpot:
+        return ""
+    load = dict(rate=wanted.rate, input_len=wanted.prompt, output_len=wanted.answer, tpot=wanted.tpot)
+    assumed = cb.serve(wanted.model, "a100-sxm-80gb", **load).assumed
+    precision = next(text.removeprefix("precision = ") for text in assumed if text.startswith("precision = "))
+    limit = f"at most {1e3 * wanted.tpot:.0f} ms per token after the first"
+    return f" of {wanted.prompt:.0f} + {wanted.answer:.0f} tokens (prompt + answer; {limit}), {precision}"
+
+
 def is_asked(record: dict[str, str]) -> bool:
     """Whether the record says what each buyer asked for, as `pick_stack` understood it."""
     of = {"hospital": ("image", "fine-tune"), "start-up": ("chat", "serve"), "factory": ("sensor", "serve")}
@@ -142,7 +154,7 @@ def is_asked(record: dict[str, str]) -> bool:
         ).wanted
         said = record.get(f"{who}: asked", "")
         amount = (
-            f"{wanted.rate:,.0f} requests/s, {wanted.hours:g} h per day"
+            f"{wanted.rate:,.0f} requests/s{request(wanted)}, {wanted.hours:g} h per day"
             if task == "serve"
             else f"{wanted.samples:,.0f} samples × {wanted.epochs:g} epochs, {wanted.runs:g} runs per month"
         )
@@ -158,6 +170,9 @@ def test_the_record_says_what_was_asked():
         ("hospital", "8 runs", "4 runs"),
         ("start-up", "10 h", "24 h"),
         ("hospital", ", in house", ""),
+        ("start-up", " of 512 + 256 tokens", " of 2,048 + 256 tokens"),
+        ("start-up", "at most 100 ms", "at most 50 ms"),
+        ("start-up", ", fp16", ", fp8"),
     ):
         label = f"{who}: asked"
         assert old in record[label] and not is_asked(record | {label: record[label].replace(old, new)})
@@ -275,3 +290,73 @@ def test_the_record_says_at_which_value_another_stack_wins():
         label = f"{who}: another stack wins"
         assert old in record[label]
         assert not turning_points(record | {label: record[label].replace(old, new)})
+
+
+def cheapest_at(record: dict[str, str]) -> bool:
+    """Whether the record names the start-up's cheapest stack at half, 0.8, 1.2 times and twice its rate."""
+    found = [
+        cb.planning.pick_stack("chat", "serve", rate=rate, hours=10).frame().query("will_do").iloc[0]
+        for rate in (5, 8, 12, 20)
+    ]
+    lines = [
+        f"{row['name']}, machines: {row.machines}, at {rate} requests/s"
+        for row, rate in zip(found, (5, 8, 12, 20), strict=True)
+    ]
+    others = {label for label in record if label.endswith("at other rates")}
+    return record.get("start-up: at other rates") == "; ".join(lines) and others == {"start-up: at other rates"}
+
+
+def test_the_record_says_which_stack_is_cheapest_at_other_rates():
+    """The search for turning points leaves out the rate of a language model, where the start-up's nearest one is."""
+    record, page = decision("14"), nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
+    said = {cell.id: cell.source for cell in page.cells}
+    label = "start-up: at other rates"
+    assert cheapest_at(record) and f"{record[label]}." in words("14", "rates")
+    for old, new in (
+        ("Cloud, 1 × L40S, machines: 1, at 8", "Cloud, 1 × A100, machines: 1, at 8"),
+        ("2, at 12", "1, at 12"),
+    ):
+        assert old in record[label] and not cheapest_at(record | {label: record[label].replace(old, new)})
+    ahead = "at half its rate, at double its rate and at two rates close to it, another stack is ahead of the A100"
+    assert ahead in said["explain6"] and record["start-up"].split("open: ")[1].startswith("Cloud, 1 × A100")
+    assert "A100" not in record[label] and record["What would change it"].startswith("longer prompts or answers, ")
+
+
+def test_the_search_of_turning_points_says_what_it_leaves_out():
+    """Winners around the clock at 8 and 4 requests per second, which the search of section 3 does not list."""
+    page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
+    said = next(cell.source for cell in page.cells if cell.id == "explain3")
+    assert "except two that this search leaves out for a language model: the rate of requests and the length of" in said
+    served = {rate: cb.planning.pick_stack("chat", "serve", rate=rate, hours=24) for rate in (4, 8, 10)}
+    assert "volume" not in set(served[10].changes()["input"])
+    first = {rate: found.frame().query("will_do").iloc[0] for rate, found in served.items()}
+    names = {rate: (row["name"], row.machines) for rate, row in first.items()}
+    at = "at 8 requests per second one rented L40S is the cheapest by the medians, at 4 one workstation with one GPU"
+    assert at in said and names[8] == ("Cloud, 1 × L40S", 1) and names[4] == ("Workstation, 1 × RTX 4090", 1)
+    assert names[10][0] not in (names[8][0], names[4][0])
+
+
+def longer_prompts(printed: str, said: str) -> bool:
+    """Whether the printed numbers of A100s for two lengths of prompts are those of the package and of the text."""
+    load = dict(rate=10, output_len=256, ttft=0.97, tpot=0.1)
+    count = {
+        tokens: cb.serve("llama3_8b", "a100-sxm-80gb", input_len=tokens, **load).best["devices"]
+        for tokens in (512, 2048)
+    }
+    lines = [f"prompts of {tokens:,} tokens: {devices:.0f} × A100" for tokens, devices in count.items()]
+    named = {1: "one", 2: "two", 4: "four"}
+    told = f"four times as many tokens per prompt take {named[count[2048]]} A100s instead of {named[count[512]]}."
+    return printed.splitlines()[:2] == lines and told in said
+
+
+def test_longer_prompts_need_more_gpus():
+    page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
+    said, printed = {cell.id: cell.source for cell in page.cells}, words("14", "served")
+    wanted = cb.planning.pick_stack("chat", "serve", rate=10).wanted
+    assert (
+        "A request has 512 tokens of prompt and 256 of answer, each token after the first takes 100 ms" in said["loop2"]
+    )
+    assert (wanted.prompt, wanted.answer, wanted.tpot, wanted.latency - wanted.away) == (512, 256, 0.1, 0.97)
+    assert longer_prompts(printed, said["explain2"])
+    assert not longer_prompts(printed.replace("4 × A100", "2 × A100"), said["explain2"])
+    assert not longer_prompts(printed, said["explain2"].replace("four A100s", "two A100s"))
