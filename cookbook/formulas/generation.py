@@ -68,6 +68,9 @@ class Decoder(NamedTuple):
         State per sequence of the layers without attention, whatever its length [B].
     state_flop : numpy.ndarray
         Operations of those layers on the state per token of a prompt, processed in chunks [FLOP].
+    windowed_scores : numpy.ndarray
+        Share of the scores' work that is within the window, where layers have heads of several sizes; NaN: `windowed`
+        [-].
     """
 
     weight_bytes: Any
@@ -89,6 +92,7 @@ class Decoder(NamedTuple):
     attending: Any = 1.0
     state_bytes: Any = 0.0
     state_flop: Any = 0.0
+    windowed_scores: Any = np.nan
 
 
 class Group(NamedTuple):
@@ -291,6 +295,12 @@ def attended_tokens(context: Any, window: Any = np.inf, windowed: Any = 0.0, spa
 
 def _attended(context: Any, decoder: Decoder, span: Any) -> np.ndarray:
     return attended_tokens(context, decoder.window, decoder.windowed, span)
+
+
+def _scored(context: Any, decoder: Decoder, span: Any) -> np.ndarray:
+    """Return the tokens whose scores a layer computes, averaged over the work of all layers."""
+    share = np.where(np.isnan(decoder.windowed_scores), decoder.windowed, decoder.windowed_scores)
+    return attended_tokens(context, decoder.window, share, span)
 
 
 def _state_seconds(sequences: Any, times: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
@@ -623,12 +633,12 @@ def _pass_parts(
     products = 2 * _multiplied_weights(prompts * new, own * new, own, decoder, group, engine) / rate
     new_tokens = own * new
     # Each new token attends to the tokens before it: half of the new ones, and all cached ones.
-    context_tokens = _attended(length - new / 2, decoder, new)
+    context_tokens = _scored(length - new / 2, decoder, new)
     attending = decoder.layers * decoder.attending
     scores = (
         4 * attending * decoder.heads * decoder.head_dim * new_tokens * context_tokens + decoder.state_flop * new_tokens
     )
-    written = attending * decoder.heads * new_tokens * _attended(length, decoder, 0.0) * engine.score_bytes
+    written = attending * decoder.heads * new_tokens * _scored(length, decoder, 0.0) * engine.score_bytes
     touched = new_tokens * _activation_bytes(decoder, engine) / group.mem_bandwidth
     busy = 1 + engine.attention_ramp * shards / np.maximum(new_tokens * decoder.heads, 1.0)
     # Pieces of a pass fill the stages of a pipeline one after the other.

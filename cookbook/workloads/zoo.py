@@ -61,8 +61,10 @@ DECODER = "transformers.decoder"
 LANGUAGE_MODELS = (DECODER, "transformers.encoder_decoder")
 # Builders of language models with unlike layers that still generate token by token.
 HYBRID = "sequence.hybrid"
-ANSWERING = (*LANGUAGE_MODELS, HYBRID)
+HETEROGENEOUS = "heterogeneous.decoder"
+ANSWERING = (*LANGUAGE_MODELS, HYBRID, HETEROGENEOUS)
 UNEQUAL = "it has layers that keep a state instead of keys and values"
+UNSPLIT = {HYBRID: UNEQUAL, HETEROGENEOUS: "its layers differ in how they attend"}
 DIVIDED = "an embedding, equal blocks of causal attention and feed-forward, and a linear head"
 BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
 
@@ -538,7 +540,7 @@ def _named(name: str) -> Workload:
         row["note"],
         arguments,
         row["builder"],
-        UNEQUAL if row["builder"] == HYBRID else "",
+        UNSPLIT.get(row["builder"], ""),
     )
 
 

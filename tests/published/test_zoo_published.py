@@ -109,6 +109,11 @@ CLAIMS: list[tuple[str, str, Callable[[Ops], float]]] = [
         lambda ops: -of_norms(ops, "parameters"),
     ),
     ("parameters", "(2 numbers a channel) folded into one bias", lambda ops: -of_norms(ops, "parameters") / 2),
+    (
+        "parameters",
+        "one more norm in each layer",  # of two, beside that after the last
+        lambda ops: float((of_norms(ops, "parameters") - ops.parameters[ops.kind == "norm"][-1]) / 2),
+    ),
 ]
 
 

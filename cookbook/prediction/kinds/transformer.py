@@ -26,6 +26,7 @@ from cookbook.prediction.precision import SIZES, stored_bytes, usual_precision
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
 from cookbook.prediction.software import assumed_software, attention_share, engines, levels_of_rows
 from cookbook.workloads import zoo
+from cookbook.workloads.builders import heterogeneous
 from cookbook.workloads.builders.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload
 
@@ -81,6 +82,8 @@ DEVICE = (
 )
 # Whose form a decoder has of which only the parameters are known.
 USUAL_FORM = "llama2_7b"
+# Dimensions of networks whose layers differ, by builder.
+UNLIKE = {zoo.HYBRID: hybrid_dimensions, zoo.HETEROGENEOUS: heterogeneous.dimensions}
 # Stacks that split the norms of tensor-parallel ranks along the sequence by default.
 SPLIT_NORMS = ("megatron-core", "neuron")
 MEMORY_MARGIN = 1 + 1e-6
@@ -242,8 +245,8 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
         of_model(model) if model else {},
     )
     names = (*Decoder._fields, "narrow", "bytewise", "positions", "usual_length")
-    if isinstance(network, Workload) and network.builder == zoo.HYBRID:
-        dimensions = hybrid_dimensions(network.arguments, network.ops)
+    if isinstance(network, Workload) and network.builder in UNLIKE:
+        dimensions = UNLIKE[network.builder](network.arguments, network.ops)
     if not dimensions or isinstance(network, str):
         return dict.fromkeys(names, np.nan)
     stored = weights or precision
@@ -252,16 +255,17 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
     expert, chosen = dimensions.get("experts", 1.0), dimensions.get("experts_per_token", 1.0)
     routed = (layers - dimensions.get("dense_layers", 0.0)) * expert * (2 + dimensions["gated_mlp"]) * width
     routed *= dimensions.get("moe_ffn_hidden", 0.0)
-    tied = bool(network.arguments.get("tied"))
-    body = total - routed - table * (1 if tied else 2)
+    tied, looked_up = bool(network.arguments.get("tied")), dimensions.get("looked_up", 0.0)
+    body = total - routed - table * (1 if tied else 2) - looked_up
     head = max(weight, WIDE) if stored in WIDE_HEAD else weight
     latent, one = dimensions.get("latent_attention", 0.0) > 0, stored_bytes(cache or "fp16")
     pairs = dimensions["kv_heads"]
     cached = dimensions["kv_rank"] + dimensions["rope_dim"] if latent else 2 * pairs * dimensions["head_dim"]
+    cached = dimensions.get("cached", layers * dimensions.get("attending", 1.0) * cached)
     return {
         "weight_bytes": body * weight + table * head,
         "expert_bytes": routed * weight,
-        "embedded_bytes": 0.0 if tied else table * head,
+        "embedded_bytes": (0.0 if tied else table * head) + looked_up * weight,
         "experts": expert,
         "experts_per_token": chosen,
         "active": body + routed * chosen / expert,
@@ -272,11 +276,12 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
         "head_dim": (dimensions["nope_dim"] + dimensions["rope_dim"] + dimensions["v_dim"]) / 2
         if latent
         else dimensions["head_dim"],
-        "cache_bytes": layers * dimensions.get("attending", 1.0) * cached * one,
+        "cache_bytes": cached * one,
         "cache_heads": 1.0 if latent else pairs,
         "queries": 1.0 if latent else dimensions["heads"] / pairs,
         "window": dimensions.get("window", np.inf),
         "windowed": dimensions["windowed"],
+        "windowed_scores": dimensions.get("windowed_scores", dimensions["windowed"]),
         "attending": dimensions.get("attending", 1.0),
         "state_bytes": dimensions.get("state_bytes", 0.0),
         "state_flop": dimensions.get("state_flop", 0.0),
