@@ -1,4 +1,5 @@
-"""Diffusion networks: U-Nets (DDPM, Stable Diffusion) and transformers (DiT, Stable Diffusion 3, FLUX.1).
+"""Diffusion networks: U-Nets (DDPM, Stable Diffusion) and transformers (DiT, Stable Diffusion 3, FLUX.1, Qwen-Image,
+HunyuanVideo).
 
 One call of the denoising network, as a training step computes it. The autoencoder and the text encoders that turn
 images and prompts into its inputs are frozen and are not counted.
@@ -7,6 +8,7 @@ images and prompts into its inputs are frozen and are not counted.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from cookbook.workloads.layers import Shape, Trace, mlp, self_attention
 from cookbook.workloads.ops import Ops
@@ -239,7 +241,14 @@ def _double_block(
     return image, text if text_ends else _stream_out(t, text, text.with_channels(width), text_factor, "text")
 
 
-def sd3(depth: int = 24, image: int = 1024, tokens: int = 333, context: int = 4096, pooled: int = 2048) -> Ops:
+def sd3(
+    depth: int = 24,
+    image: int = 1024,
+    tokens: int = 333,
+    context: int = 4096,
+    pooled: int = 2048,
+    qk_norm: bool = False,
+) -> Ops:
     """Build the MM-DiT of Stable Diffusion 3 (Esser et al., arXiv:2403.03206): 64 * depth features, depth heads."""
     t = Trace()
     width, side = 64 * depth, image // 16
@@ -247,9 +256,9 @@ def sd3(depth: int = 24, image: int = 1024, tokens: int = 333, context: int = 40
     text = t.linear(t.tokens(tokens, context), width, name="text.in")
     condition = t.add(_embed_scalar(t, 256, width, "time"), _embed_scalar(t, pooled, width, "pooled"), name="condition")
     with t.block("blocks", repeat=depth - 1):
-        x, text = _double_block(t, x, text, condition, depth, 0)
+        x, text = _double_block(t, x, text, condition, depth, 64 * qk_norm)
     with t.block("last"):
-        x, _ = _double_block(t, x, text, condition, depth, 0, text_ends=True)
+        x, _ = _double_block(t, x, text, condition, depth, 64 * qk_norm, text_ends=True)
     x = _modulated_norm(t, x, _modulation(t, condition, width, 2, "final.adaln"), "final.norm")
     t.linear(x, 64, name="final.linear")
     return t.ops()
@@ -260,29 +269,78 @@ def flux(
     single: int = 38,
     width: int = 3072,
     heads: int = 24,
-    image: int = 1024,
+    image: Any = 1024,
     tokens: int = 512,
     guidance: bool = True,
+    context: int = 4096,
+    pooled: int = 768,
+    text_norm: bool = False,
+    refiners: int = 0,
+    frames: int = 1,
 ) -> Ops:
-    """Build FLUX.1 (Black Forest Labs): blocks with two streams, then blocks with attention and MLP side by side."""
+    """Build FLUX.1 (Black Forest Labs) and its relatives: blocks with two streams, then blocks with attention and MLP
+    side by side.
+
+    Parameters
+    ----------
+    double, single : int
+        Blocks with two streams, and blocks with one (Qwen-Image: none).
+    width, heads : int
+        Features of both streams, and attention heads.
+    image, frames : int or sequence of int, int
+        Pixels a side, or height and width; frames of the latent, one for each four of a video after the first.
+    tokens, context, pooled : int
+        Number and width of the prompt's token embeddings; width of its pooled vector (0: none).
+    guidance, text_norm : bool
+        Whether the strength of guidance is an input; whether a norm leads the prompt in.
+    refiners : int
+        Blocks on the prompt alone (HunyuanVideo).
+    """
     t = Trace()
-    pixels = (image // 16) ** 2
+    height, breadth = image if isinstance(image, list | tuple) else (image, image)
+    pixels = frames * (height // 16) * (breadth // 16)
     x = t.linear(t.tokens(pixels, 64), width, name="image.in")
-    text = t.linear(t.tokens(tokens, 4096), width, name="text.in")
-    inputs = [("time", 256), ("pooled", 768)] + [("guidance", 256)] * guidance
+    prompt = t.tokens(tokens, context)
+    text = t.linear(t.norm(prompt, "rms", name="text.norm") if text_norm else prompt, width, name="text.in")
+    if refiners:
+        text = _refined(t, text, context, heads, refiners)
+    inputs = [("time", 256)] + [("pooled", pooled)] * bool(pooled) + [("guidance", 256)] * guidance
     condition = t.add(*(_embed_scalar(t, n, width, name) for name, n in inputs), name="condition")
     with t.block("double", repeat=double):
         x, text = _double_block(t, x, text, condition, heads, width // heads)
-    x = t.tokens(pixels + tokens, width)
-    with t.block("single", repeat=single):
-        factor = _modulation(t, condition, width, 3, "adaln")
-        y = _modulated_norm(t, x, factor, "norm")
-        qkv_up = t.linear(y, 7 * width, name="qkv_and_up")
-        t.parameter(2 * width // heads, "qk_norm")
-        z = t.attention(qkv_up.with_channels(width), heads)
-        up = t.act(qkv_up.with_channels(4 * width), "gelu")
-        y = t.linear(t.concat([z, up]), width, name="out_and_down")
-        x = t.add(x, t.multiply(y, factor, name="gate"), name="residual")
+    if single:
+        x = t.tokens(pixels + tokens, width)
+        with t.block("single", repeat=single):
+            x = _single_block(t, x, condition, heads)
     x = _modulated_norm(t, x.with_channels(width), _modulation(t, condition, width, 2, "final.adaln"), "final.norm")
     t.linear(x, 64, name="final.linear")
     return t.ops()
+
+
+def _single_block(t: Trace, x: Shape, condition: Shape, heads: int) -> Shape:
+    """Write attention and MLP side by side, over image and prompt together."""
+    width = int(x.channels)
+    factor = _modulation(t, condition, width, 3, "adaln")
+    y = _modulated_norm(t, x, factor, "norm")
+    qkv_up = t.linear(y, 7 * width, name="qkv_and_up")
+    t.parameter(2 * width // heads, "qk_norm")
+    z = t.attention(qkv_up.with_channels(width), heads)
+    up = t.act(qkv_up.with_channels(4 * width), "gelu")
+    y = t.linear(t.concat([z, up]), width, name="out_and_down")
+    return t.add(x, t.multiply(y, factor, name="gate"), name="residual")
+
+
+def _refined(t: Trace, text: Shape, context: int, heads: int, depth: int) -> Shape:
+    """Write blocks on the prompt alone, with gates from the time step and the mean token (Kong et al.,
+    arXiv:2412.03603).
+    """
+    width = int(text.channels)
+    inputs = (("refiner.time", 256), ("refiner.mean", context))
+    condition = t.add(*(_embed_scalar(t, n, width, name) for name, n in inputs), name="refiner.condition")
+    with t.block("refiner", repeat=depth):
+        gate = _modulation(t, condition, width, 2, "adaln")
+        y = self_attention(t, t.norm(text, "layer", name="norm1"), heads)
+        text = t.add(text, t.multiply(y, gate, name="gate1"), name="residual1")
+        y = mlp(t, t.norm(text, "layer", name="norm2"), 4 * width, act="silu")
+        text = t.add(text, t.multiply(y, gate, name="gate2"), name="residual2")
+    return text
