@@ -139,7 +139,9 @@ def audio_video(
     for s, size in sizes.items():
         for part, number in (("time", 6), ("shift", 4), ("gate", 1)):
             name = f"{s}.{part}"
-            t.linear(t.act(_embedded_time(t, size, name=name), "silu", f"{name}.silu"), number * size, name=f"{name}.out")
+            t.linear(
+                t.act(_embedded_time(t, size, name=name), "silu", f"{name}.silu"), number * size, name=f"{name}.out"
+            )
     with t.block("blocks", repeat=depth):
         for s, size in sizes.items():
             t.parameter(11 * size, f"{s}.factors")

@@ -225,7 +225,9 @@ def _latent(t: Trace, y: Shape, c: Sizes, *_: Any) -> Shape:
     ranks = (c["kv_rank"], c["nope_dim"], c["rope_dim"], c["v_dim"])
     if c.get("gate"):
         t.multiply(
-            y.with_channels(c["heads"] * c["v_dim"]), t.linear(y, c["heads"] * c["v_dim"], False, "mla.gate"), name="gated"
+            y.with_channels(c["heads"] * c["v_dim"]),
+            t.linear(y, c["heads"] * c["v_dim"], False, "mla.gate"),
+            name="gated",
         )
     return latent_attention(t, y, c["heads"], c.get("q_rank") or None, *ranks)
 
@@ -247,9 +249,7 @@ def _delta(t: Trace, y: Shape, c: Sizes, *_: Any) -> Shape:
 
 def _chunked(c: Sizes) -> float:
     """Return the MAC of one token with its chunk and with the state, as of the gated delta rule in `sequence`."""
-    return float(
-        c["heads"] * (5 * (c["chunk"] + 1) / 2 * c["head_dim"] + c["chunk"] ** 2 / 6 + 3 * c["head_dim"] ** 2)
-    )
+    return float(c["heads"] * (5 * (c["chunk"] + 1) / 2 * c["head_dim"] + c["chunk"] ** 2 / 6 + 3 * c["head_dim"] ** 2))
 
 
 def _convolution(t: Trace, y: Shape, c: Sizes, *_: Any) -> Shape:
