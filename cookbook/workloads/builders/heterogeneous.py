@@ -69,14 +69,14 @@ def decoder(
         repetitions.
     branches : mapping
         Sizes of each letter, and its kind. attention: heads, kv_heads, head_dim, v_dim, window [tokens]; 1 where it has
-        qk_norm, gate or head_gate (an output gate: one factor per feature or per head), sinks, one_kv (values are the keys), no_kv (keys and values are those
-        of an earlier layer); index (heads, dim and top of an indexer, as in `transformers.decoder`). latent: as in
-        `transformers.decoder`, with heads, and gate 1 for an output gate. delta: linear attention with a forget factor
-        per feature (Kimi Linear, arXiv:2510.26692), of heads, head_dim, kernel (taps), chunk [tokens], gate_rank (of
-        the output gate; absent: full). convolution: kernel. compressed: attention of DeepSeek-V4 to a window and to one
-        entry per `ratio` tokens, of which an index chooses. mlp: hidden. experts: as in `transformers.decoder`, latent
-        features (and latent_norm), unused (choices without work), norms and scales beside the usual. lookup: features
-        of a second embedding that each layer adds (Gemma 3n and 4).
+        qk_norm, gate or head_gate (an output gate: one factor per feature or per head), sinks, one_kv (values are the
+        keys), no_kv (keys and values are those of an earlier layer); index (heads, dim and top of an indexer, as in
+        `transformers.decoder`). latent: as in `transformers.decoder`, with heads, and gate 1 for an output gate.
+        delta: linear attention with a forget factor per feature (Kimi Linear, arXiv:2510.26692), of heads, head_dim,
+        kernel (taps), chunk [tokens], gate_rank (of the output gate; absent: full). convolution: kernel. compressed:
+        attention of DeepSeek-V4 to a window and to one entry per `ratio` tokens, of which an index chooses. mlp:
+        hidden. experts: as in `transformers.decoder`, latent features (and latent_norm), unused (choices without work),
+        norms and scales beside the usual. lookup: features of a second embedding that each layer adds (Gemma 3n, 4).
     norms_after : bool
         A second norm after each branch.
     gated, act, tied : bool, str, bool

@@ -1,5 +1,6 @@
-"""Transformers: decoder-only language models, text encoders (BERT and its relatives), encoder-decoders (T5, BART), and
-networks on image patches (ViT, DeiT, BEiT, Swin, and the multilayer perceptrons Mixer and ResMLP).
+"""Transformers: decoder-only language models, text encoders (BERT and its relatives, ModernBERT), encoder-decoders (T5,
+BART), and networks on image patches (ViT, DeiT, BEiT, DINO, Swin, with texts CLIP and SigLIP, and the multilayer
+perceptrons Mixer and ResMLP).
 
 Arguments of `decoder` are the dimensions in a model's configuration file.
 """
@@ -394,6 +395,87 @@ def _bert_head(
         raise ValueError(f"head = {head!r}; take one of '', masked, masked+next, discriminator, tokens, classes")
 
 
+def rotary_encoder(
+    vocab: int,
+    width: int,
+    depth: int,
+    heads: int,
+    hidden: int,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    types: int = 0,
+    norm: str = "layer",
+    norm_bias: bool = False,
+    norms: int = 2,
+    first_norm: bool = True,
+    qk_norm: bool = False,
+    act: str = "gelu",
+    window: int | None = None,
+    full: int = 0,
+    embedding_norm: bool = True,
+    final_norm: bool = False,
+    dense: Sequence[int] = (),
+) -> Ops:
+    """Build a bidirectional encoder with rotary positions and gated MLPs, without biases.
+
+    Parameters
+    ----------
+    vocab, width, depth, heads, hidden : int
+        Rows of the embedding table, width, layers, heads, hidden units of the MLP.
+    kv_heads, head_dim : int
+        Key and value heads, and width of a head; by default `heads` and width / heads.
+    types : int
+        Rows of the segment table (0: none).
+    norm, norm_bias, norms, first_norm : str, bool, int, bool
+        Kind of norm, whether it has a bias, how many a layer has (2, or 4: before and after each branch), and whether
+        the first layer has its first one (ModernBERT: it does not).
+    qk_norm, act : bool, str
+        Norm of each query and key head; activation.
+    window, full : int
+        Tokens of a window (None: all layers attend to all), and the layers without it, the first among them.
+    embedding_norm, final_norm : bool
+        Norm after the embedding; after the last layer.
+    dense : sequence of int
+        Features of the layers on the mean of all tokens.
+
+    Returns
+    -------
+    Ops
+        Symbolic in the sequence length.
+    """
+    t = Trace()
+    x = t.embedding(S, vocab, width)
+    if types:
+        x = t.add(x, t.embedding(S, types, width, "segments"), name="embedding.add")
+    if embedding_norm:
+        x = t.norm(x, norm, bias=norm_bias, name="embedding.norm")
+    full = depth if window is None else full
+    block = {
+        "heads": heads,
+        "kv_heads": kv_heads,
+        "head_dim": head_dim,
+        "qk_norm": qk_norm,
+        "bias": False,
+    }
+    groups = [("first_layer", int(not first_norm), None), ("full_layer", full - (not first_norm), None)]
+    for name, count, reach in (*groups, ("layer", depth - full, window)):
+        if count:
+            with t.block(name, repeat=count):
+                y = x if name == "first_layer" else t.norm(x, norm, bias=norm_bias, name="norm1")
+                y = self_attention(t, y, window=reach, **block)  # type: ignore[arg-type]
+                y = t.norm(y, norm, bias=norm_bias, name="norm1.after") if norms == 4 else y
+                x = t.add(x, y, name="residual1")
+                y = mlp(t, t.norm(x, norm, bias=norm_bias, name="norm2"), hidden, True, act, bias=False)
+                y = t.norm(y, norm, bias=norm_bias, name="norm2.after") if norms == 4 else y
+                x = t.add(x, y, name="residual2")
+    if final_norm:
+        x = t.norm(x, norm, bias=norm_bias, name="final_norm")
+    y = Shape(width)
+    for at, features in enumerate(dense):
+        y = t.linear(y, features, False, f"dense{at + 1}")
+    return t.ops()
+
+
 def electra(
     vocab: int,
     width: int,
@@ -656,6 +738,74 @@ def _branch(t: Trace, x: Shape, y: Shape, layer_scale: bool, dropout: bool, name
     if dropout:
         y = t.dropout(y)
     return t.add(x, t.scale(y, "layer_scale") if layer_scale else y, name=name)
+
+
+def contrastive(
+    image: int = 224,
+    patch: int = 14,
+    width: int = 1024,
+    depth: int = 24,
+    heads: int = 16,
+    hidden: int = 4096,
+    vocab: int = 49408,
+    tokens: int = 77,
+    text_width: int = 768,
+    text_depth: int = 12,
+    text_heads: int = 12,
+    text_hidden: int = 3072,
+    joint: int = 768,
+    pooled_by_attention: bool = False,
+) -> Ops:
+    """Build towers for image and text whose outputs are compared: CLIP (Radford et al., arXiv:2103.00020), SigLIP
+    (Zhai et al., arXiv:2303.15343).
+
+    Parameters
+    ----------
+    image, patch, width, depth, heads, hidden : int
+        Side of the image and of a patch [pixels]; width, layers, heads, hidden units of the tower for images.
+    vocab, tokens : int
+        Rows of the embedding table; tokens of a text.
+    text_width, text_depth, text_heads, text_hidden : int
+        Width, layers, heads, hidden units of the tower for texts.
+    joint : int
+        Features of the common space.
+    pooled_by_attention : bool
+        Whether attention of one trained query pools the image (SigLIP), not a class token and a projection (CLIP).
+
+    Returns
+    -------
+    Ops
+        Fixed input, so only the batch is symbolic.
+    """
+    t = Trace()
+    side, clip = image // patch, not pooled_by_attention
+    patches = t.conv(t.image(3, image, image), width, patch, stride=patch, bias=not clip, name="patches")
+    x = Shape(width, (side * side + clip,), patches.tensor)
+    t.parameter((side * side + clip + clip) * width, "positions_and_class")
+    if clip:
+        x = t.norm(x, "layer", name="first_norm")
+    with t.block("image", repeat=depth):
+        x = transformer_block(t, x, heads, hidden)
+    x = t.norm(x, "layer", name="final_norm")
+    if clip:
+        t.linear(Shape(width), joint, False, "image.out")
+    else:
+        _pooled(t, x, heads, hidden)
+    y = t.add(t.embedding(tokens, vocab, text_width), t.embedding(tokens, tokens, text_width, "positions"), name="add")
+    with t.block("text", repeat=text_depth):
+        y = transformer_block(t, y, text_heads, text_hidden, causal=clip)
+    t.norm(y, "layer", name="text.final_norm")
+    t.linear(Shape(text_width), joint, not clip, "text.out")
+    t.parameter(1 if clip else 2, "temperature")
+    return t.ops()
+
+
+def _pooled(t: Trace, x: Shape, heads: int, hidden: int) -> Shape:
+    """Write the attention of one trained query to all patches, and an MLP."""
+    width = int(x.channels)
+    t.parameter(width, "pool.query")
+    y = self_attention(t, Shape(width, (1,)), heads, memory=x, name="pool")
+    return t.add(y, mlp(t, t.norm(y, "layer", name="pool.norm"), hidden, name="pool.mlp"), name="pool.add")
 
 
 def swin(
