@@ -297,12 +297,6 @@ def _attended(context: Any, decoder: Decoder, span: Any) -> np.ndarray:
     return attended_tokens(context, decoder.window, decoder.windowed, span)
 
 
-def _scored(context: Any, decoder: Decoder, span: Any) -> np.ndarray:
-    """Return the tokens whose scores a layer computes, averaged over the work of all layers."""
-    share = np.where(np.isnan(decoder.windowed_scores), decoder.windowed, decoder.windowed_scores)
-    return attended_tokens(context, decoder.window, share, span)
-
-
 def _state_seconds(sequences: Any, times: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
     """Return the seconds in which each sequence's state is read or written this many times, sharded over devices."""
     return np.asarray(
@@ -633,12 +627,15 @@ def _pass_parts(
     products = 2 * _multiplied_weights(prompts * new, own * new, own, decoder, group, engine) / rate
     new_tokens = own * new
     # Each new token attends to the tokens before it: half of the new ones, and all cached ones.
-    context_tokens = _scored(length - new / 2, decoder, new)
+    near = np.where(np.isnan(decoder.windowed_scores), decoder.windowed, decoder.windowed_scores)
+    context_tokens = attended_tokens(length - new / 2, decoder.window, near, new)
     attending = decoder.layers * decoder.attending
     scores = (
         4 * attending * decoder.heads * decoder.head_dim * new_tokens * context_tokens + decoder.state_flop * new_tokens
     )
-    written = attending * decoder.heads * new_tokens * _scored(length, decoder, 0.0) * engine.score_bytes
+    written = (
+        attending * decoder.heads * new_tokens * attended_tokens(length, decoder.window, near) * engine.score_bytes
+    )
     touched = new_tokens * _activation_bytes(decoder, engine) / group.mem_bandwidth
     busy = 1 + engine.attention_ramp * shards / np.maximum(new_tokens * decoder.heads, 1.0)
     # Pieces of a pass fill the stages of a pipeline one after the other.

@@ -61,10 +61,8 @@ DECODER = "transformers.decoder"
 LANGUAGE_MODELS = (DECODER, "transformers.encoder_decoder")
 # Builders of language models with unlike layers that still generate token by token.
 HYBRID = "sequence.hybrid"
-HETEROGENEOUS = "heterogeneous.decoder"
-ANSWERING = (*LANGUAGE_MODELS, HYBRID, HETEROGENEOUS)
-UNEQUAL = "it has layers that keep a state instead of keys and values"
-UNSPLIT = {HYBRID: UNEQUAL, HETEROGENEOUS: "its layers differ in how they attend"}
+ANSWERING = (*LANGUAGE_MODELS, HYBRID)
+UNEQUAL = "its layers differ (some keep a state instead of keys and values, or attend otherwise than the rest)"
 DIVIDED = "an embedding, equal blocks of causal attention and feed-forward, and a linear head"
 BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
 
@@ -540,7 +538,7 @@ def _named(name: str) -> Workload:
         row["note"],
         arguments,
         row["builder"],
-        UNSPLIT.get(row["builder"], ""),
+        UNEQUAL if row["builder"] == HYBRID else "",
     )
 
 

@@ -74,12 +74,6 @@ def of_both_norms(ops: Ops) -> float:
     return float(2 * read[batch].sum() + 5 * read[norm & ~batch].sum())
 
 
-def of_batch_norms(ops: Ops) -> float:
-    """Scale and shift of the batch norms alone, told from layer norms as in `of_both_norms`."""
-    read, work = ops.column("reads", 1, 128), ops.column("vector_flop", 1, 128)
-    return float(ops.column("parameters", 1, 128)[(ops.kind == "norm") & np.isclose(work, 4 * read)].sum())
-
-
 def of_the_pyramid(ops: Ops) -> float:
     """Two numbers for each channel of the last stage, less the convolutions of the pyramid, whose bias has 256."""
     convs = ops.column("parameters", 1, 128)[np.char.startswith(ops.name.astype(str), "pyramid")]
@@ -122,7 +116,7 @@ CLAIMS: list[tuple[str, str, Callable[[Ops], float]]] = [
     ),
     ("parameters", "(2 numbers a channel) folded into one bias", lambda ops: -of_norms(ops, "parameters") / 2),
     ("parameters", "its trunk with one norm more, without the pyramid", of_the_pyramid),
-    ("parameters", "leaves out scale and shift of the batch norms of the ResNet", lambda ops: -of_batch_norms(ops)),
+    ("parameters", "The first layer lacks one norm", lambda ops: -float(ops.parameters[ops.kind == "norm"][0])),
     (
         "parameters",
         "one more norm in each layer",  # of two, beside that after the last

@@ -26,7 +26,6 @@ from cookbook.prediction.precision import SIZES, stored_bytes, usual_precision
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
 from cookbook.prediction.software import assumed_software, attention_share, engines, levels_of_rows
 from cookbook.workloads import zoo
-from cookbook.workloads.builders import heterogeneous
 from cookbook.workloads.builders.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload
 
@@ -82,8 +81,6 @@ DEVICE = (
 )
 # Whose form a decoder has of which only the parameters are known.
 USUAL_FORM = "llama2_7b"
-# Dimensions of networks whose layers differ, by builder.
-UNLIKE = {zoo.HYBRID: hybrid_dimensions, zoo.HETEROGENEOUS: heterogeneous.dimensions}
 # Stacks that split the norms of tensor-parallel ranks along the sequence by default.
 SPLIT_NORMS = ("megatron-core", "neuron")
 MEMORY_MARGIN = 1 + 1e-6
@@ -245,8 +242,8 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
         of_model(model) if model else {},
     )
     names = (*Decoder._fields, "narrow", "bytewise", "positions", "usual_length")
-    if isinstance(network, Workload) and network.builder in UNLIKE:
-        dimensions = UNLIKE[network.builder](network.arguments, network.ops)
+    if isinstance(network, Workload) and network.builder == zoo.HYBRID:
+        dimensions = hybrid_dimensions(network.arguments, network.ops)
     if not dimensions or isinstance(network, str):
         return dict.fromkeys(names, np.nan)
     stored = weights or precision
@@ -278,7 +275,7 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
         else dimensions["head_dim"],
         "cache_bytes": cached * one,
         "cache_heads": 1.0 if latent else pairs,
-        "queries": 1.0 if latent else dimensions["heads"] / pairs,
+        "queries": dimensions.get("queries", 1.0 if latent else dimensions["heads"] / pairs),
         "window": dimensions.get("window", np.inf),
         "windowed": dimensions["windowed"],
         "windowed_scores": dimensions.get("windowed_scores", dimensions["windowed"]),

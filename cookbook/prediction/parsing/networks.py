@@ -77,18 +77,11 @@ class NamedNetwork:
 
 
 HYBRID = Refusal(
-    "{} has layers that keep a state instead of keys and values, which no tp, pp or ep is estimated for; "
+    "{} has layers that differ (some keep a state, or attend otherwise), which no tp, pp or ep is estimated for; "
     "kind = training_classic answers with data parallelism",
     "network-not-split",
     "model",
 )
-HETEROGENEOUS = Refusal(
-    "{} has layers that differ in how they attend, which no tp, pp or ep is estimated for; "
-    "kind = training_classic answers with data parallelism",
-    "network-not-split",
-    "model",
-)
-NOT_SPLIT = {zoo.HYBRID: HYBRID, zoo.HETEROGENEOUS: HETEROGENEOUS}
 
 
 @lru_cache(maxsize=1)
@@ -103,7 +96,7 @@ def divided(name: NamedNetwork, counted: bool = False) -> tuple[str, str]:
     `counted`: whether the parameters are stated beside the name; then a hybrid is taken as a decoder with this number.
     """
     builder = builders().get(name.key, "")
-    why = NOT_SPLIT[builder].filled(name.key) if builder in NOT_SPLIT and not counted else ""
+    why = HYBRID.filled(name.key) if builder == zoo.HYBRID and not counted else ""
     return name.key if builder in zoo.LANGUAGE_MODELS else "", why
 
 

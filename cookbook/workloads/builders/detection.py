@@ -4,14 +4,13 @@ and Detectron2: region proposals, Fast, Faster, Mask and Keypoint R-CNN on three
 In Detectron a training image sends 512 regions to the box head and at most a quarter of them, its share of objects, to
 the mask or keypoint head (Detectron2, configs/Base-RCNN-*.yaml and defaults).
 
-And networks that label every pixel or voxel: U-Net, 3-D U-Net, nnU-Net, V-Net, FCN, DeepLab v3; and the transformers
-DETR, SAM and SAM 2 (their encoders of images).
+And networks that label every pixel or voxel: U-Net, 3-D U-Net, nnU-Net, V-Net, FCN, DeepLab v3; and the encoders of
+images of SAM and SAM 2.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from cookbook.workloads.builders.convnets import vgg_features
 from cookbook.workloads.builders.resnets import mobilenet_v1_features, mobilenet_v3_features, resnet_stage, resnet_stem
@@ -514,21 +513,17 @@ def sam_encoder(
     Ops
         Fixed input, so only the batch is symbolic.
     """
-    t = Trace()
-    side, size = image // patch, width // heads
-    padded = -(-side // window) * window
-    x = t.conv(t.image(3, image, image), width, patch, stride=patch, name="patches")
+    t, side, size = Trace(), image // patch, width // heads
+    x = t.reshape(t.conv(t.image(3, image, image), width, patch, stride=patch, name="patches"), width, side * side)
     t.parameter(side * side * width, "positions")
-    x = t.reshape(x, width, side * side)
-    for name, count, reach, length in (("window", depth - full, window, padded), ("full", full, side, side)):
+    for name, count, reach in (("window", depth - full, window), ("full", full, side)):
         with t.block(name, repeat=count):
             t.parameter(2 * (2 * reach - 1) * size, "attention.relative_positions")
-            y = Shape(width, (length * length,), t.norm(x, "layer", name="norm1").tensor)
-            y = self_attention(t, y, heads, window=reach * reach, flash=False)
-            x = t.add(x, Shape(width, (side * side,), y.tensor), name="residual1")
+            padded = Shape(width, ((-(-side // reach) * reach) ** 2,), t.norm(x, "layer", name="norm1").tensor)
+            y = self_attention(t, padded, heads, window=reach * reach, flash=False)
+            x = t.add(x, Shape(width, x.space, y.tensor), name="residual1")
             x = t.add(x, mlp(t, t.norm(x, "layer", name="norm2"), hidden), name="residual2")
-    y = t.reshape(x, width, side, side)
-    y = t.norm(t.conv(y, out, 1, bias=False, name="neck1"), "layer", name="neck1.norm")
+    y = t.norm(t.conv(t.reshape(x, width, side, side), out, 1, bias=False, name="neck1"), "layer", name="neck1.norm")
     t.norm(t.conv(y, out, 3, padding=1, bias=False, name="neck2"), "layer", name="neck2.norm")
     return t.ops()
 
@@ -562,88 +557,32 @@ def hiera(
     Ops
         Fixed input, so only the batch is symbolic.
     """
-    t = Trace()
+    t, side = Trace(), image // 4
     x = t.conv(t.image(3, image, image), width, 7, stride=4, padding=3, name="patches")
     t.parameter((positions**2 + windows[0] ** 2) * width, "positions")
-    side, levels = image // 4, list[Shape]()
     x = t.reshape(x, width, side * side)
     for stage, depth in enumerate(depths):
+        width, reach = width * (1 + bool(stage)), windows[stage]
         if stage:
-            x = _pooling_layer(t, x, side, heads * 2**stage, windows[stage - 1], stage)
-            side //= 2
-        rest, wide = depth - bool(stage), full if stage == 2 else 0
-        for name, count, reach in (("window", rest - wide, windows[stage]), ("full", wide, side)):
-            if count:
-                with t.block(f"stage{stage + 1}.{name}", repeat=count):
-                    x = _hiera_layer(t, x, heads * 2**stage, reach)
-        levels.append(t.reshape(x, int(x.channels), side, side))
-    for stage, level in enumerate(levels):
-        t.conv(level, out, 1, name=f"pyramid{stage}")
+            x, side = _pooling_layer(t, x, side, heads * 2**stage, windows[stage - 1], stage), side // 2
+        wide = full if stage == 2 else 0
+        for name, count, near in (("window", depth - bool(stage) - wide, reach), ("full", wide, side))[
+            : 1 + bool(wide)
+        ]:
+            with t.block(f"stage{stage + 1}.{name}", repeat=count):
+                x = transformer_block(t, x, heads * 2**stage, 4 * width, window=near * near, flash=False)
+        t.conv(t.reshape(x, width, side, side), out, 1, name=f"pyramid{stage}")
+        x = t.reshape(x, width, side * side)
     return t.ops()
-
-
-def _hiera_layer(t: Trace, x: Shape, heads: int, reach: int) -> Shape:
-    y = self_attention(t, t.norm(x, "layer", name="norm1"), heads, window=reach * reach, flash=False)
-    x = t.add(x, y, name="residual1")
-    return t.add(x, mlp(t, t.norm(x, "layer", name="norm2"), 4 * int(x.channels)), name="residual2")
 
 
 def _pooling_layer(t: Trace, x: Shape, side: int, heads: int, reach: int, stage: int) -> Shape:
     """Write the first layer of a stage: twice as wide, with queries that are pooled 2 x 2."""
-    width, fewer = 2 * int(x.channels), (side // 2) ** 2
-    y = t.norm(x, "layer", name=f"pool{stage}.norm1")
+    width, y = 2 * int(x.channels), t.norm(x, "layer", name=f"pool{stage}.norm1")
     t.linear(y, width, name=f"pool{stage}.shortcut")
     t.linear(y, 3 * width, name=f"pool{stage}.qkv")
-    q = Shape(width, (fewer,), y.tensor)
+    q = Shape(width, ((side // 2) ** 2,), y.tensor)
     z = t.attention(q, heads, window=reach * reach, flash=False, name=f"pool{stage}.attention")
     x = t.linear(z, width, name=f"pool{stage}.out")
     y = mlp(t, t.norm(x, "layer", name=f"pool{stage}.norm2"), 4 * width, name=f"pool{stage}.mlp")
     return t.add(x, y, name=f"pool{stage}.residual2")
-
-
-def detr(
-    image: Any = (800, 1066),
-    depth: int = 50,
-    width: int = 256,
-    layers: int = 6,
-    heads: int = 8,
-    hidden: int = 2048,
-    queries: int = 100,
-    classes: int = 91,
-) -> Ops:
-    """Build DETR (Carion et al., arXiv:2005.12872): a ResNet, then a transformer of which each query finds one object.
-
-    Parameters
-    ----------
-    image : sequence of int, int
-        Height and width [pixels].
-    depth : int
-        Layers of the ResNet.
-    width, layers, heads, hidden, queries : int
-        Features, layers of encoder and decoder each, heads, hidden units of the MLP; objects looked for.
-    classes : int
-        Classes, beside "no object".
-
-    Returns
-    -------
-    Ops
-        Fixed input, so only the batch is symbolic.
-    """
-    t = Trace()
-    x = resnet_stem(t, t.image(3, *image))
-    for stage in range(4):
-        x = resnet_stage(t, x, depth, stage, 2 if stage else 1)
-    x = t.conv(x, width, 1, name="input")
-    height, breadth = x.space
-    x = t.reshape(x, width, height * breadth)  # type: ignore[operator]
-    with t.block("encoder", repeat=layers):
-        x = transformer_block(t, x, heads, hidden, act="relu")
-    t.parameter(queries * width, "queries")
-    y = t.tokens(queries, width)
-    with t.block("decoder", repeat=layers):
-        y = transformer_block(t, y, heads, hidden, act="relu", memory=x)
-    y = t.norm(y, "layer", name="decoder.norm")
-    t.linear(y, classes + 1, name="classes")
-    for name, features in (("box1", width), ("box2", width), ("box3", 4)):
-        y = t.linear(y, features, name=name)
-    return t.ops()

@@ -1,5 +1,5 @@
 """Diffusion networks: U-Nets (DDPM, Stable Diffusion) and transformers for images and videos (DiT, Stable Diffusion 3,
-FLUX.1 and 2, Qwen-Image, HunyuanVideo, Wan, LTX-Video, LTX-2, CogVideoX, Z-Image).
+FLUX.1 and 2, Qwen-Image, HunyuanVideo, Wan, LTX-Video, LTX-2, Z-Image).
 
 One call of the denoising network, as a training step computes it. The autoencoder and the text encoders that turn
 images and prompts into its inputs are frozen and are not counted.
@@ -7,19 +7,21 @@ images and prompts into its inputs are frozen and are not counted.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from cookbook.workloads.layers import Shape, Trace, mlp, self_attention
+from cookbook.workloads.layers import Shape, Trace, mlp, self_attention, transformer_block
 from cookbook.workloads.ops import Ops
 
 Attention = Callable[[Shape, str], Shape]
 
 
-def _embed_scalar(t: Trace, inputs: int, width: int, name: str) -> Shape:
+def _embed_scalar(t: Trace, inputs: int | Shape, width: int, name: str, bias: bool = True) -> Shape:
     """Write two linear layers on a vector: embedding of the time step, of the guidance or of a pooled prompt."""
-    x = t.act(t.linear(t.vector(inputs), width, name=f"{name}.0"), "silu", f"{name}.silu")
-    return t.linear(x, width, name=f"{name}.2")
+    x = inputs if isinstance(inputs, Shape) else t.vector(inputs)
+    x = t.act(t.linear(x, width, bias, f"{name}.0"), "silu", f"{name}.silu")
+    return t.linear(x, width, bias, f"{name}.2")
 
 
 def _modulation(t: Trace, condition: Shape, width: int, parts: int, name: str) -> Shape:
@@ -28,8 +30,11 @@ def _modulation(t: Trace, condition: Shape, width: int, parts: int, name: str) -
     return t.vector(width)
 
 
-def _modulated_norm(t: Trace, x: Shape, factor: Shape, name: str) -> Shape:
-    return t.multiply(t.norm(x, "layer", affine=False, name=name), factor, name=f"{name}.modulate")
+def _modulated_norm(t: Trace, x: Shape, factor: Shape | None, name: str) -> Shape:
+    """Write a norm and the product with a factor; None: one that all blocks compute from the time step in one place."""
+    return t.multiply(
+        t.norm(x, "layer", affine=False, name=name), factor or t.vector(x.channels), name=f"{name}.modulate"
+    )
 
 
 # ---- DiT ------------------------------------------------------------------------------------------------------
@@ -303,7 +308,11 @@ def flux(
     prompt = t.tokens(tokens, context)
     text = t.linear(t.norm(prompt, "rms", name="text.norm") if text_norm else prompt, width, name="text.in")
     if refiners:
-        text = _refined(t, text, context, heads, refiners)
+        for part, number in (("time", 256), ("mean", context)):
+            gate = _embed_scalar(t, number, width, f"refiner.{part}")
+        with t.block("refiner", repeat=refiners):
+            _modulation(t, gate, width, 2, "adaln")
+            text = transformer_block(t, text, heads, 4 * width, act="silu")
     inputs = [("time", 256)] + [("pooled", pooled)] * bool(pooled) + [("guidance", 256)] * guidance
     condition = t.add(*(_embed_scalar(t, n, width, name) for name, n in inputs), name="condition")
     with t.block("double", repeat=double):
@@ -311,53 +320,20 @@ def flux(
     if single:
         x = t.tokens(pixels + tokens, width)
         with t.block("single", repeat=single):
-            x = _single_block(t, x, condition, heads)
+            factor = _modulation(t, condition, width, 3, "adaln")
+            y = _modulated_norm(t, x, factor, "norm")
+            qkv_up = t.linear(y, 7 * width, name="qkv_and_up")
+            t.parameter(2 * width // heads, "qk_norm")
+            z = t.attention(qkv_up.with_channels(width), heads)
+            up = t.act(qkv_up.with_channels(4 * width), "gelu")
+            y = t.linear(t.concat([z, up]), width, name="out_and_down")
+            x = t.add(x, t.multiply(y, factor, name="gate"), name="residual")
     x = _modulated_norm(t, x.with_channels(width), _modulation(t, condition, width, 2, "final.adaln"), "final.norm")
     t.linear(x, 64, name="final.linear")
     return t.ops()
 
 
-def _single_block(t: Trace, x: Shape, condition: Shape, heads: int) -> Shape:
-    """Write attention and MLP side by side, over image and prompt together."""
-    width = int(x.channels)
-    factor = _modulation(t, condition, width, 3, "adaln")
-    y = _modulated_norm(t, x, factor, "norm")
-    qkv_up = t.linear(y, 7 * width, name="qkv_and_up")
-    t.parameter(2 * width // heads, "qk_norm")
-    z = t.attention(qkv_up.with_channels(width), heads)
-    up = t.act(qkv_up.with_channels(4 * width), "gelu")
-    y = t.linear(t.concat([z, up]), width, name="out_and_down")
-    return t.add(x, t.multiply(y, factor, name="gate"), name="residual")
-
-
-def _refined(t: Trace, text: Shape, context: int, heads: int, depth: int) -> Shape:
-    """Write blocks on the prompt alone, with gates from the time step and the mean token (Kong et al.,
-    arXiv:2412.03603).
-    """
-    width = int(text.channels)
-    inputs = (("refiner.time", 256), ("refiner.mean", context))
-    condition = t.add(*(_embed_scalar(t, n, width, name) for name, n in inputs), name="refiner.condition")
-    with t.block("refiner", repeat=depth):
-        gate = _modulation(t, condition, width, 2, "adaln")
-        y = self_attention(t, t.norm(text, "layer", name="norm1"), heads)
-        text = t.add(text, t.multiply(y, gate, name="gate1"), name="residual1")
-        y = mlp(t, t.norm(text, "layer", name="norm2"), 4 * width, act="silu")
-        text = t.add(text, t.multiply(y, gate, name="gate2"), name="residual2")
-    return text
-
-
 # ---- newer transformers ---------------------------------------------------------------------------------------
-
-
-def _embedded_time(t: Trace, width: int, bias: bool = True, name: str = "time", inputs: int = 256) -> Shape:
-    x = t.act(t.linear(t.vector(inputs), width, bias, f"{name}.0"), "silu", f"{name}.silu")
-    return t.linear(x, width, bias, f"{name}.2")
-
-
-def _modulated(t: Trace, x: Shape, name: str, affine: bool = False, kind: str = "layer") -> Shape:
-    """Write a norm and the product with a factor that the time step gives."""
-    y = t.norm(x, kind, affine=affine, name=name)
-    return t.multiply(y, t.vector(x.channels), name=f"{name}.modulate")
 
 
 def _gated(t: Trace, x: Shape, y: Shape, name: str) -> Shape:
@@ -365,25 +341,12 @@ def _gated(t: Trace, x: Shape, y: Shape, name: str) -> Shape:
     return t.add(x, t.multiply(y, t.vector(x.channels), name=f"{name}.gate"), name=f"{name}.residual")
 
 
-def _attended(
-    t: Trace, x: Shape, memory: Shape, heads: int, name: str, inner: int | None = None, out: int | None = None
-) -> Shape:
+def _attended(t: Trace, x: Shape, memory: Shape, heads: int, name: str, inner: int | None = None) -> Shape:
     """Write attention with biases and norms over all heads together; keys and values are those of `memory`."""
     width = inner or int(x.channels)
-    q = t.linear(x, width, True, f"{name}.q")
-    for part in ("k", "v"):
-        t.linear(memory, width, True, f"{name}.{part}")
+    q, k, _ = (t.linear(of, width, True, f"{name}.{part}") for part, of in (("q", x), ("k", memory), ("v", memory)))
     t.parameter(2 * width, f"{name}.qk_norm")
-    y = t.attention(q, heads, memory=memory.with_channels(width), name=f"{name}.core")
-    return t.linear(y, out or int(x.channels), True, f"{name}.out")
-
-
-def _prompt(t: Trace, tokens: int, context: int, width: int, name: str = "text") -> Shape:
-    x = t.act(t.linear(t.tokens(tokens, context), width, name=f"{name}.0"), "gelu", f"{name}.gelu")
-    return t.linear(x, width, name=f"{name}.2")
-
-
-# ---- one stream, the prompt by cross-attention ----------------------------------------------------------------
+    return t.linear(t.attention(q, heads, memory=k, name=f"{name}.core"), int(x.channels), True, f"{name}.out")
 
 
 def text_to_video(
@@ -396,9 +359,11 @@ def text_to_video(
     tokens: int = 512,
     context: int = 4096,
     cross_norm: bool = True,
+    audio_width: int = 0,
+    audio_tokens: int = 0,
 ) -> Ops:
     """Build a diffusion transformer that reads the prompt by cross-attention: Wan (Wan Team, arXiv:2503.20314),
-    LTX-Video (HaCohen et al., arXiv:2501.00103).
+    LTX-Video (HaCohen et al., arXiv:2501.00103); and LTX-2, whose stream of sound and the video read each other.
 
     Parameters
     ----------
@@ -412,140 +377,40 @@ def text_to_video(
         Number and width of the prompt's token embeddings.
     cross_norm : bool
         Whether the norm before cross-attention has parameters (LTX-Video: there is none).
+    audio_width, audio_tokens : int
+        Features and patches of the stream of sound (0: none).
 
     Returns
     -------
     Ops
         Fixed input, so only the batch is symbolic.
     """
-    t = Trace()
-    frames, height, breadth = grid
-    x = t.linear(t.tokens(frames * height * breadth, features), width, name="patches")
-    text = _prompt(t, tokens, context, width)
-    t.linear(t.act(_embedded_time(t, width), "silu", "time.out.silu"), 6 * width, name="time.out")
-    with t.block("blocks", repeat=depth):
-        t.parameter(6 * width, "factors")
-        y = _modulated(t, x, "norm1")
-        x = _gated(t, x, _attended(t, y, y, heads, "self"), "self")
-        y = t.norm(x, "layer", name="norm2") if cross_norm else x
-        x = t.add(x, _attended(t, y, text, heads, "cross"), name="cross.residual")
-        x = _gated(t, x, mlp(t, _modulated(t, x, "norm3"), hidden), "mlp")
-    t.parameter(2 * width, "final.factors")
-    t.linear(_modulated(t, x, "final.norm"), features, name="final.linear")
-    return t.ops()
-
-
-# ---- streams of video and sound -------------------------------------------------------------------------------
-
-
-def audio_video(
-    width: int = 4096,
-    audio_width: int = 2048,
-    depth: int = 48,
-    heads: int = 32,
-    features: int = 128,
-    grid: Sequence[int] = (16, 16, 24),
-    audio_tokens: int = 126,
-    tokens: int = 1024,
-    context: int = 3840,
-) -> Ops:
-    """Build LTX-2 (Lightricks): streams of video and of sound that read the prompt and each other by cross-attention.
-
-    Parameters
-    ----------
-    width, audio_width, depth, heads : int
-        Features of both streams, blocks, attention heads of each stream.
-    features : int
-        Numbers of either latent in one patch.
-    grid, audio_tokens : sequence of int, int
-        Patches of the video in time, height and width; patches of the sound.
-    tokens, context : int
-        Number and width of the prompt's token embeddings.
-
-    Returns
-    -------
-    Ops
-        Fixed input, so only the batch is symbolic.
-    """
-    t = Trace()
-    frames, height, breadth = grid
-    sizes = {"video": width, "audio": audio_width}
-    counts = {"video": frames * height * breadth, "audio": audio_tokens}
-    x = {s: t.linear(t.tokens(counts[s], features), sizes[s], name=f"{s}.patches") for s in sizes}
-    text = {s: _prompt(t, tokens, context, sizes[s], f"{s}.text") for s in sizes}
+    t, x, text = Trace(), dict[str, Shape](), dict[str, Shape]()
+    sizes = {"video": width, "audio": audio_width} if audio_width else {"video": width}
     for s, size in sizes.items():
-        for part, number in (("time", 6), ("shift", 4), ("gate", 1)):
-            name = f"{s}.{part}"
-            t.linear(
-                t.act(_embedded_time(t, size, name=name), "silu", f"{name}.silu"), number * size, name=f"{name}.out"
-            )
+        patches = t.tokens(audio_tokens if s == "audio" else math.prod(grid), features)
+        x[s], text[s] = (
+            t.linear(patches, size, name=f"{s}.patches"),
+            _embed_scalar(t, t.tokens(tokens, context), size, f"{s}.text"),
+        )
+        for part, number in (("time", 6), ("shift", 4), ("gate", 1))[: 3 if audio_width else 1]:
+            _modulation(t, _embed_scalar(t, 256, size, f"{s}.{part}"), size, number, f"{s}.{part}.out")
     with t.block("blocks", repeat=depth):
         for s, size in sizes.items():
-            t.parameter(11 * size, f"{s}.factors")
-            y = _modulated(t, x[s], f"{s}.norm1")
-            x[s] = _gated(t, x[s], _attended(t, y, y, heads, f"{s}.self"), f"{s}.self")
-            y = t.norm(x[s], "rms", affine=False, name=f"{s}.norm2")
-            x[s] = t.add(x[s], _attended(t, y, text[s], heads, f"{s}.cross"), name=f"{s}.cross.residual")
-        y = {s: _modulated(t, x[s], f"{s}.norm3", kind="rms") for s in sizes}
-        for s, other in (("video", "audio"), ("audio", "video")):
-            read = _attended(t, y[s], y[other], heads, f"{other}_to_{s}", inner=audio_width)
-            x[s] = _gated(t, x[s], read, f"{other}_to_{s}")
+            t.parameter((11 if audio_width else 6) * size, f"{s}.factors")
+            y = _modulated_norm(t, x[s], None, f"{s}.norm1")
+            z = _gated(t, x[s], _attended(t, y, y, heads, f"{s}.self"), f"{s}.self")
+            y = t.norm(z, "layer", name=f"{s}.norm2") if cross_norm else z
+            x[s] = t.add(z, _attended(t, y, text[s], heads, f"{s}.cross"), name=f"{s}.cross.residual")
+        for s, other in (("video", "audio"), ("audio", "video"))[: 2 * bool(audio_width)]:
+            y, z = (_modulated_norm(t, x[name], None, f"{name}.to_{s}.norm") for name in (s, other))
+            x[s] = _gated(t, x[s], _attended(t, y, z, heads, f"{other}.to_{s}", audio_width), f"{other}.to_{s}")
         for s, size in sizes.items():
-            x[s] = _gated(t, x[s], mlp(t, _modulated(t, x[s], f"{s}.norm4"), 4 * size, name=f"{s}.mlp"), f"{s}.mlp")
+            y = _modulated_norm(t, x[s], None, f"{s}.norm3")
+            x[s] = _gated(t, x[s], mlp(t, y, hidden * size // width, name=f"{s}.mlp"), f"{s}.mlp")
     for s, size in sizes.items():
         t.parameter(2 * size, f"{s}.final.factors")
-        t.linear(_modulated(t, x[s], f"{s}.final.norm"), features, name=f"{s}.final.linear")
-    return t.ops()
-
-
-# ---- one stream of image and prompt ---------------------------------------------------------------------------
-
-
-def cogvideox(
-    width: int = 3072,
-    depth: int = 42,
-    heads: int = 48,
-    time: int = 512,
-    grid: Sequence[int] = (13, 30, 45),
-    tokens: int = 226,
-    context: int = 4096,
-) -> Ops:
-    """Build CogVideoX (Yang et al., arXiv:2408.06072): attention over video and prompt together, norms for each.
-
-    Parameters
-    ----------
-    width, depth, heads, time : int
-        Features, blocks, attention heads; features of the time step.
-    grid : sequence of int
-        Patches in time, height and width.
-    tokens, context : int
-        Number and width of the prompt's token embeddings.
-
-    Returns
-    -------
-    Ops
-        Fixed input, so only the batch is symbolic.
-    """
-    t = Trace()
-    frames, height, breadth = grid
-    patches = frames * height * breadth
-    t.linear(t.tokens(patches, 64), width, name="patches")
-    t.linear(t.tokens(tokens, context), width, name="text.in")
-    condition = _embedded_time(t, time, inputs=width)
-    x = t.tokens(patches + tokens, width)
-    with t.block("blocks", repeat=depth):
-        for part in ("attention", "mlp"):
-            t.linear(t.act(condition, "silu", f"{part}.silu"), 6 * width, name=f"{part}.adaln")
-            y = _modulated(t, x, f"{part}.norm", affine=True)
-            if part == "attention":
-                t.parameter(4 * (width // heads), "qk_norm")
-                y = self_attention(t, y, heads)
-            else:
-                y = mlp(t, y, 4 * width)
-            x = _gated(t, x, y, part)
-    x = t.norm(t.norm(x, "layer", name="norm"), "layer", name="final.norm").with_channels(width)
-    t.linear(t.act(condition, "silu", "final.silu"), 2 * width, name="final.adaln")
-    t.linear(t.tokens(patches, width), 64, name="final.linear")
+        t.linear(_modulated_norm(t, x[s], None, f"{s}.final.norm"), features, name=f"{s}.final.linear")
     return t.ops()
 
 
@@ -576,38 +441,23 @@ def z_image(
     Ops
         Fixed input, so only the batch is symbolic.
     """
-    t = Trace()
-    pixels = (image // 16) ** 2
+    t, pixels = Trace(), (image // 16) ** 2
     x = t.linear(t.tokens(pixels, 64), width, name="patches")
     text = t.linear(t.norm(t.tokens(tokens, context), "rms", name="text.norm"), width, name="text.in")
     t.parameter(2 * width, "padding")
     condition = t.linear(t.act(t.linear(t.vector(256), 1024, name="time.0"), "silu"), time, name="time.2")
-
-    def block(x: Shape, modulated: bool) -> Shape:
-        if modulated:
-            t.linear(condition, 4 * width, name="adaln")
-        for part in ("attention", "mlp"):
-            y = t.norm(x, "rms", name=f"{part}.norm1")
-            if part == "attention":
-                y = self_attention(t, y, heads, bias=False, qk_norm=True)
-            else:
-                y = mlp(t, y, hidden, True, "silu", bias=False)
-            y = t.norm(y, "rms", name=f"{part}.norm2")
-            x = _gated(t, x, y, part) if modulated else t.add(x, y, name=f"{part}.residual")
-        return x
-
-    for name, start, modulated in (("image", x, True), ("text", text, False)):
-        with t.block(f"{name}.blocks", repeat=refiners):
-            block(start, modulated)
-    x = t.tokens(pixels + tokens, width)
-    with t.block("blocks", repeat=depth):
-        x = block(x, True)
+    both = t.tokens(pixels + tokens, width)
+    for name, count, start in (("image", refiners, x), ("text", refiners, text), ("both", depth, both)):
+        with t.block(name, repeat=count):
+            if name != "text":
+                t.linear(condition, 4 * width, name="adaln")
+            y = self_attention(t, t.norm(start, "rms", name="norm1"), heads, bias=False, qk_norm=True)
+            z = _gated(t, start, t.norm(y, "rms", name="norm1.after"), "attention")
+            y = mlp(t, t.norm(z, "rms", name="norm2"), hidden, True, "silu", bias=False)
+            _gated(t, z, t.norm(y, "rms", name="norm2.after"), "mlp")
     t.linear(condition, width, name="final.adaln")
-    t.linear(_modulated(t, t.tokens(pixels, width), "final.norm"), 64, name="final.linear")
+    t.linear(_modulated_norm(t, t.tokens(pixels, width), None, "final.norm"), 64, name="final.linear")
     return t.ops()
-
-
-# ---- FLUX.2 ---------------------------------------------------------------------------------------------------
 
 
 def flux2(
@@ -638,29 +488,28 @@ def flux2(
     Ops
         Fixed input, so only the batch is symbolic.
     """
-    t = Trace()
-    pixels, hidden, size = (image // 16) ** 2, 3 * width, width // heads
-    x = t.linear(t.tokens(pixels, 128), width, False, "image.in")
-    text = t.linear(t.tokens(tokens, context), width, False, "text.in")
-    for name in ("time", "guidance")[: 1 + guidance]:
-        condition = _embedded_time(t, width, False, name)
-    for name, parts in (("image.adaln", 6), ("text.adaln", 6), ("single.adaln", 3), ("final.adaln", 2)):
-        t.linear(t.act(condition, "silu", f"{name}.silu"), parts * width, False, name)
-    with t.block("double", repeat=double):
-        for name, stream in (("image", x), ("text", text)):
-            t.linear(_modulated(t, stream, f"{name}.norm1"), 3 * width, False, f"{name}.qkv")
-        t.parameter(4 * size, "qk_norm")
-        t.attention(t.tokens(pixels + tokens, width), heads)
-        for name, stream in (("image", x), ("text", text)):
-            y = _gated(t, stream, t.linear(stream, width, False, f"{name}.out"), f"{name}.attention")
-            z = mlp(t, _modulated(t, y, f"{name}.norm2"), hidden, True, "silu", bias=False, name=f"{name}.mlp")
-            _gated(t, y, z, f"{name}.mlp")
+    t, pixels, hidden, size = Trace(), (image // 16) ** 2, 3 * width, width // heads
+    inputs = (("image", pixels, 128), ("text", tokens, context))
+    streams = {name: t.linear(t.tokens(n, features), width, False, f"{name}.in") for name, n, features in inputs}
+    times = [_embed_scalar(t, 256, width, name, False) for name in ("time", "guidance")[: 1 + guidance]]
+    for name, parts in (("image", 6), ("text", 6), ("single", 3), ("final", 2)):
+        t.linear(t.act(times[0], "silu", f"{name}.silu"), parts * width, False, f"{name}.adaln")
     x = t.tokens(pixels + tokens, width)
+    with t.block("double", repeat=double):
+        t.parameter(4 * size, "qk_norm")
+        t.attention(x, heads)
+        for name, stream in streams.items():
+            t.linear(_modulated_norm(t, stream, None, f"{name}.norm1"), 3 * width, False, f"{name}.qkv")
+            y = _gated(t, stream, t.linear(stream, width, False, f"{name}.out"), f"{name}.attention")
+            z = mlp(
+                t, _modulated_norm(t, y, None, f"{name}.norm2"), hidden, True, "silu", bias=False, name=f"{name}.mlp"
+            )
+            _gated(t, y, z, f"{name}.mlp")
     with t.block("single", repeat=single):
-        y = t.linear(_modulated(t, x, "norm"), 3 * width + 2 * hidden, False, "qkv_and_up")
+        y = t.linear(_modulated_norm(t, x, None, "norm"), 3 * width + 2 * hidden, False, "qkv_and_up")
         t.parameter(2 * size, "qk_norm")
-        z = t.attention(y.with_channels(width), heads)
         up = t.multiply(t.act(y.with_channels(hidden), "silu"), y.with_channels(hidden), name="product")
-        x = _gated(t, x, t.linear(t.concat([z, up]), width, False, "out_and_down"), "single")
-    t.linear(_modulated(t, t.tokens(pixels, width), "final.norm"), 128, False, "final.linear")
+        z = t.concat([t.attention(y.with_channels(width), heads), up])
+        x = _gated(t, x, t.linear(z, width, False, "out_and_down"), "single")
+    t.linear(_modulated_norm(t, t.tokens(pixels, width), None, "final.norm"), 128, False, "final.linear")
     return t.ops()

@@ -8,7 +8,8 @@ Arguments of `decoder` are the dimensions in a model's configuration file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 from cookbook.workloads.builders.blocks import latent_attention, moe
@@ -28,33 +29,6 @@ EXPERT_ARGUMENTS = (
 )
 INDEX_ARGUMENTS = ("heads", "dim", "top")
 LATENT_ARGUMENTS = ("q_rank", "kv_rank", "nope_dim", "rope_dim", "v_dim")
-
-
-@dataclass(frozen=True)
-class _Layer:
-    """The settings that the layers of one decoder share."""
-
-    heads: int
-    kv_heads: int | None
-    head_dim: int | None
-    hidden: int
-    norm: str
-    norm_bias: bool | None
-    norms: int
-    gated: bool
-    act: str
-    bias: bool
-    qkv_bias: bool
-    mlp_bias: bool
-    qk_norm: bool
-    whole_norm: bool
-    sinks: bool
-    parallel: bool
-    dropout: bool
-    flash: bool
-    latent: Mapping[str, Any] | None
-    index: Mapping[str, Any] | None
-    experts: Mapping[str, Any] | None
 
 
 def decoder(
@@ -142,28 +116,28 @@ def decoder(
     _check(index, INDEX_ARGUMENTS, "index")
     if index and not (latent and latent.get("q_rank")):
         raise ValueError("index needs latent attention with q_rank: its queries are made of that latent")
-    layer = _Layer(
-        heads,
-        kv_heads,
-        head_dim,
-        hidden,
-        norm,
-        norm_bias,
-        norms,
-        gated,
-        act,
-        bias,
-        bias if qkv_bias is None else qkv_bias,
-        bias if mlp_bias is None else mlp_bias,
-        qk_norm,
-        whole_norm,
-        sinks,
-        parallel,
-        dropout,
-        flash,
-        latent,
-        index,
-        experts,
+    layer = SimpleNamespace(
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        hidden=hidden,
+        norm=norm,
+        norm_bias=norm_bias,
+        norms=norms,
+        gated=gated,
+        act=act,
+        bias=bias,
+        qkv_bias=bias if qkv_bias is None else qkv_bias,
+        mlp_bias=bias if mlp_bias is None else mlp_bias,
+        qk_norm=qk_norm,
+        whole_norm=whole_norm,
+        sinks=sinks,
+        parallel=parallel,
+        dropout=dropout,
+        flash=flash,
+        latent=latent,
+        index=index,
+        experts=experts,
     )
     t = Trace()
     x = _embedded(t, vocab, width, positions, embedding_width, dropout)
@@ -209,7 +183,7 @@ def _groups(
     return [g for g in groups if g[1] > 0]
 
 
-def _block(t: Trace, x: Shape, c: _Layer, window: int | None, sparse: bool) -> Shape:
+def _block(t: Trace, x: Shape, c: SimpleNamespace, window: int | None, sparse: bool) -> Shape:
     y = t.norm(x, c.norm, bias=c.norm_bias, name="norm1")
     attended = _attention(t, y, c, window)
     if c.norms == 4:
@@ -226,7 +200,7 @@ def _block(t: Trace, x: Shape, c: _Layer, window: int | None, sparse: bool) -> S
     return t.add(x, t.dropout(y, "mlp.dropout") if c.dropout else y, name="residual2")
 
 
-def _attention(t: Trace, y: Shape, c: _Layer, window: int | None) -> Shape:
+def _attention(t: Trace, y: Shape, c: SimpleNamespace, window: int | None) -> Shape:
     if c.latent:
         return latent_attention(
             t,
@@ -261,7 +235,7 @@ def _attention(t: Trace, y: Shape, c: _Layer, window: int | None) -> Shape:
     )
 
 
-def _feed_forward(t: Trace, y: Shape, c: _Layer, sparse: bool) -> Shape:
+def _feed_forward(t: Trace, y: Shape, c: SimpleNamespace, sparse: bool) -> Shape:
     if not sparse or c.experts is None:
         return mlp(t, y, c.hidden, c.gated, c.act, c.mlp_bias)
     e = c.experts
@@ -291,7 +265,7 @@ def _head(t: Trace, x: Shape, vocab: int, tied: bool, bias: bool, narrow: int | 
     t.loss(t.linear(x, vocab, bias and not tied, "head", shared=tied), "head.loss")
 
 
-def _predict_ahead(t: Trace, x: Shape, c: _Layer, vocab: int, ahead: int) -> None:
+def _predict_ahead(t: Trace, x: Shape, c: SimpleNamespace, vocab: int, ahead: int) -> None:
     """Write one more layer on normed hidden state and next token's embedding (DeepSeek-V3 report, section 2.2)."""
     with t.block(f"predict_ahead{ahead}"):
         token = t.embedding(S, vocab, int(x.channels), "embedding", shared=True)
@@ -407,7 +381,6 @@ def rotary_encoder(
     norm: str = "layer",
     norm_bias: bool = False,
     norms: int = 2,
-    first_norm: bool = True,
     qk_norm: bool = False,
     act: str = "gelu",
     window: int | None = None,
@@ -426,13 +399,12 @@ def rotary_encoder(
         Key and value heads, and width of a head; by default `heads` and width / heads.
     types : int
         Rows of the segment table (0: none).
-    norm, norm_bias, norms, first_norm : str, bool, int, bool
-        Kind of norm, whether it has a bias, how many a layer has (2, or 4: before and after each branch), and whether
-        the first layer has its first one (ModernBERT: it does not).
+    norm, norm_bias, norms : str, bool, int
+        Kind of norm, whether it has a bias, and how many a layer has: 2, or 4 (before and after each branch).
     qk_norm, act : bool, str
         Norm of each query and key head; activation.
     window, full : int
-        Tokens of a window (None: all layers attend to all), and the layers without it, the first among them.
+        Tokens of a window (None: all layers attend to all), and the layers without it.
     embedding_norm, final_norm : bool
         Norm after the embedding; after the last layer.
     dense : sequence of int
@@ -447,32 +419,16 @@ def rotary_encoder(
     x = t.embedding(S, vocab, width)
     if types:
         x = t.add(x, t.embedding(S, types, width, "segments"), name="embedding.add")
-    if embedding_norm:
-        x = t.norm(x, norm, bias=norm_bias, name="embedding.norm")
-    full = depth if window is None else full
-    block = {
-        "heads": heads,
-        "kv_heads": kv_heads,
-        "head_dim": head_dim,
-        "qk_norm": qk_norm,
-        "bias": False,
-    }
-    groups = [("first_layer", int(not first_norm), None), ("full_layer", full - (not first_norm), None)]
-    for name, count, reach in (*groups, ("layer", depth - full, window)):
-        if count:
-            with t.block(name, repeat=count):
-                y = x if name == "first_layer" else t.norm(x, norm, bias=norm_bias, name="norm1")
-                y = self_attention(t, y, window=reach, **block)  # type: ignore[arg-type]
-                y = t.norm(y, norm, bias=norm_bias, name="norm1.after") if norms == 4 else y
-                x = t.add(x, y, name="residual1")
-                y = mlp(t, t.norm(x, norm, bias=norm_bias, name="norm2"), hidden, True, act, bias=False)
-                y = t.norm(y, norm, bias=norm_bias, name="norm2.after") if norms == 4 else y
-                x = t.add(x, y, name="residual2")
-    if final_norm:
-        x = t.norm(x, norm, bias=norm_bias, name="final_norm")
-    y = Shape(width)
+    x = t.norm(x, norm, bias=norm_bias, name="embedding.norm") if embedding_norm else x
+    own: dict[str, Any] = {"kv_heads": kv_heads, "head_dim": head_dim, "qk_norm": qk_norm, "norm_bias": norm_bias}
+    groups = (("full_layer", depth if window is None else full, None), ("layer", depth - full, window))
+    for name, count, reach in groups[: 1 + bool(window)]:
+        with t.block(name, repeat=count):
+            x = transformer_block(t, x, heads, hidden, norm, True, act, False, window=reach, **own)
+            x = t.norm(t.norm(x, norm, name="after1"), norm, name="after2") if norms == 4 else x
+    x = t.norm(x, norm, bias=norm_bias, name="final_norm") if final_norm else x
     for at, features in enumerate(dense):
-        y = t.linear(y, features, False, f"dense{at + 1}")
+        t.linear(Shape(dense[at - 1] if at else width), features, False, f"dense{at + 1}")
     return t.ops()
 
 
@@ -777,20 +733,20 @@ def contrastive(
     Ops
         Fixed input, so only the batch is symbolic.
     """
-    t = Trace()
-    side, clip = image // patch, not pooled_by_attention
+    t, side, clip = Trace(), image // patch, not pooled_by_attention
     patches = t.conv(t.image(3, image, image), width, patch, stride=patch, bias=not clip, name="patches")
     x = Shape(width, (side * side + clip,), patches.tensor)
     t.parameter((side * side + clip + clip) * width, "positions_and_class")
-    if clip:
-        x = t.norm(x, "layer", name="first_norm")
+    x = t.norm(x, "layer", name="first_norm") if clip else x
     with t.block("image", repeat=depth):
         x = transformer_block(t, x, heads, hidden)
     x = t.norm(x, "layer", name="final_norm")
     if clip:
         t.linear(Shape(width), joint, False, "image.out")
     else:
-        _pooled(t, x, heads, hidden)
+        t.parameter(width, "pool.query")
+        y = self_attention(t, Shape(width, (1,)), heads, memory=x, name="pool")
+        mlp(t, t.norm(y, "layer", name="pool.norm"), hidden, name="pool.mlp")
     y = t.add(t.embedding(tokens, vocab, text_width), t.embedding(tokens, tokens, text_width, "positions"), name="add")
     with t.block("text", repeat=text_depth):
         y = transformer_block(t, y, text_heads, text_hidden, causal=clip)
@@ -798,14 +754,6 @@ def contrastive(
     t.linear(Shape(text_width), joint, not clip, "text.out")
     t.parameter(1 if clip else 2, "temperature")
     return t.ops()
-
-
-def _pooled(t: Trace, x: Shape, heads: int, hidden: int) -> Shape:
-    """Write the attention of one trained query to all patches, and an MLP."""
-    width = int(x.channels)
-    t.parameter(width, "pool.query")
-    y = self_attention(t, Shape(width, (1,)), heads, memory=x, name="pool")
-    return t.add(y, mlp(t, t.norm(y, "layer", name="pool.norm"), hidden, name="pool.mlp"), name="pool.add")
 
 
 def swin(
