@@ -13,7 +13,7 @@ APP ?=
 PYTHON ?= $(shell for name in python3.11 python3.12 python3.13 python3.14 python3 python; do \
 	$$name -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$name && break; done)
 
-.PHONY: help lab app test test-more test-all test-processor notebooks lint lock bench browser-figures peers site student binder-links binder-image validate-data data-readme refresh-prices calibrate validate clean
+.PHONY: help lab app test test-more test-all test-processor notebooks lint lock bench browser-figures peers site student release binder-links binder-image validate-data data-readme refresh-prices calibrate validate clean
 
 # Thousands of small solves in two processes: threads of the linear algebra would only wait for one another.
 test test-more notebooks calibrate validate: export OMP_NUM_THREADS := 1
@@ -74,10 +74,8 @@ bench: $(VENV)/test.stamp $(VENV)/package.stamp ## Measure import, prediction an
 browser-figures: $(VENV)/test.stamp $(VENV)/package.stamp ## Time first charts and key presses in a browser, into build/browser-figures
 	COOKBOOK_PRESSES=40 COOKBOOK_PICTURES=yes $(BIN)/python -m pytest -m browser -k "test_recipe and every"
 
-peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Time other analytic tools in the same run (fetches them into build/peers)
-	$(PYTHON) -m venv build/peers
-	$(BIN)/uv pip install --quiet --python build/peers/bin/python llm-analysis mlsysim
-	$(BIN)/python tests/benchmarks/peers.py build/peers/bin/python
+peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Ask other tools the questions of docs/peers.md, and score them (needs the network; PEERS="llmfit mlsysim")
+	$(BIN)/python tests/benchmarks/peers/peer_run.py $(PEERS)
 
 site: $(VENV)/test.stamp $(VENV)/package.stamp ## Write static pages, slides of the courses too, that open offline to build/site
 	$(BIN)/python -m cookbook dev site
@@ -85,7 +83,12 @@ site: $(VENV)/test.stamp $(VENV)/package.stamp ## Write static pages, slides of 
 student: $(VENV)/test.stamp $(VENV)/package.stamp ## Write copies without solutions to build/student
 	$(BIN)/python -m cookbook dev student
 
-binder-links: $(VENV)/test.stamp $(VENV)/package.stamp ## Write launch links into README: REPO=owner/name TAG=v0.1.0
+release: $(VENV)/test.stamp $(VENV)/package.stamp ## Build wheel and source archive in build/release, and ask the wheel a question in a fresh environment
+	rm -rf build/release
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir build/release
+	$(BIN)/uv tool run --isolated --python $(BIN)/python --from build/release/*.whl cookbook what-runs --on rtx-4090
+
+binder-links: $(VENV)/test.stamp $(VENV)/package.stamp ## Write launch links into README: REPO=owner/name TAG=v1.0.0
 	$(BIN)/python -m cookbook dev binder-links "$(REPO)" "$(TAG)"
 
 binder-image: $(VENV)/test.stamp ## Build the image that Binder builds, and import the package in it (needs Docker)
@@ -107,6 +110,7 @@ validate: $(VENV)/lab.stamp $(VENV)/package.stamp ## Judge predictions by measur
 	$(BIN)/python -m cookbook dev validate --write $(BASELINE) --markdown build/validation.md --json build/validation.json
 	$(BIN)/python -m cookbook dev judge-storage --write
 	$(BIN)/python tests/published/canonical.py
+	$(BIN)/python tests/benchmarks/peers/peer_run.py --score
 	$(BIN)/python -m cookbook dev data-readme
 
 data-readme: $(VENV)/lab.stamp $(VENV)/package.stamp ## Count the rows of data/, write data/README.md from the schemas

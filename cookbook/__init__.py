@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from cookbook.namespace import lazy
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 _HOMES = {
     "accelerator": "hardware",

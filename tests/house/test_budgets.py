@@ -2,11 +2,9 @@
 
 import ast
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from functools import cache
 from pathlib import Path
 
@@ -146,39 +144,6 @@ def test_every_name_of_the_front_door_opens():
         cookbook.no_such_name  # noqa: B018
 
 
-MADE = ("vega_bundle.js", "specs.json")  # by the build
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory) -> list[str]:
-    """Names in the wheel, built from a copy that has neither bundle nor specs yet, so that the build must make them."""
-    copy = tmp_path_factory.mktemp("wheel")
-    for name in ("cookbook", "data"):
-        shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns(*MADE, "__pycache__"))
-    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE", "LICENSE-docs"):
-        shutil.copy(ROOT / name, copy)
-    command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel"]
-    result = subprocess.run(command, cwd=copy, capture_output=True, text=True)
-    assert result.returncode == 0, result.stdout + result.stderr
-    (built,) = (copy / "dist").glob("*.whl")
-    return zipfile.ZipFile(built).namelist()
-
-
-def test_wheel_carries_data_bundle_and_specs(wheel):
-    assert {f"cookbook/charts/{name}" for name in MADE} <= set(wheel)
-    tables = {path.name for path in (ROOT / "data").glob("*.csv")}
-    schemas = {path.name for path in (ROOT / "data" / "schema").glob("*.csv")}
-    assert tables and {f"cookbook/data/{name}" for name in tables} <= set(wheel)
-    assert {f"cookbook/data/schema/{name}" for name in schemas} <= set(wheel)
-
-
-def test_wheel_carries_every_module_and_style_file(wheel):
-    ours = {f"cookbook/{path.relative_to(PACKAGE).as_posix()}" for path in PACKAGE.rglob("*.*") if path.is_file()}
-    missing = {name for name in ours - set(wheel) if "__pycache__" not in name}
-    assert not missing
-    assert not any(name.startswith(("tests/", "notebooks/")) for name in wheel)
-
-
 FOREIGN = re.compile(
     r"(py" + r"pi\.org|python" + r"hosted\.org|registry\.npm" + r"js|conda\.ana" + r"conda|"
     r"/(?:root|work|tmp)/" + r"\w|/home/(?!jovyan)" + r"\w|[A-Z]:\\Us" + r"ers|\.\./sha" + r"red)"
@@ -234,10 +199,3 @@ def test_declared_dependencies_are_locked():
         for requirement in wanted:
             package = re.match(r"[\w.-]+", requirement)[0]
             assert package == project["name"] or f"\n{package}==" in locked, f"{package} is not locked: run `make lock`"
-
-
-def test_version_is_the_same_everywhere():
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-    assert cookbook.__version__ == version
-    assert f"version: {version}" in (ROOT / "CITATION.cff").read_text()
-    assert f"[{version}]" in (ROOT / "CHANGELOG.md").read_text()

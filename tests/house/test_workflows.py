@@ -18,6 +18,7 @@ JOBS = [
 ]
 MAY_WRITE = {
     "site-publish": {"pages": "write", "id-token": "write"},
+    "release-publish": {"id-token": "write"},
     "prices-propose": {"contents": "write", "pull-requests": "write"},
 }
 
@@ -34,7 +35,7 @@ def test_a_workflow_may_only_read(path):
 
 
 @each_job
-def test_a_job_writes_pages_and_proposals_alone(path, name):
+def test_a_job_writes_pages_proposals_and_releases_alone(path, name):
     assert job(path, name).get("permissions", {}) == MAY_WRITE.get(f"{path.stem}-{name}", {})
 
 
@@ -79,6 +80,7 @@ def test_each_python_from_the_oldest_on_is_tried():
     weekly = pythons["strategy"]["matrix"]["python"]
     (change,) = {step["with"]["python-version"] for step in steps if "python-version" in step.get("with", {})}
     assert oldest == f">={change}"
+    assert job(folder / "release.yml", "try")["strategy"]["matrix"]["python"] == [change, *weekly]
     minors = [int(version.removeprefix("3.")) for version in (change, *weekly)]
     assert minors == [*range(minors[0], minors[0] + len(minors))] and minors[-1] >= 14
 

@@ -174,6 +174,25 @@ def test_what_is_to_be_predicted_is_asked_by_a_widget(path):
         assert not re.search(r"\bpredict(?: it)? first\b", cell.source, re.I), f"{cell.id} asks without a widget"
 
 
+def revealed(path: Path, opening: str) -> list[str]:
+    """Return the answers of three words or more that the opening of a recipe already shows."""
+    asked = [call for cell in cells(path) for call in calls(cell.source, "predict_first")]
+    answers = [word.value for call in asked for word in call.keywords if word.arg == "answer"]
+    texts = [node.value for node in answers if isinstance(node, ast.Constant) and len(node.value.split()) >= 3]
+    return [text for text in texts if text.lower() in " ".join(opening.lower().replace("*", "").split())]
+
+
+@each_recipe
+def test_no_opening_shows_the_answer_of_a_question(path):
+    assert not revealed(path, cells(path, "markdown")[0].source)
+
+
+def test_an_objective_that_shows_an_answer_is_found():
+    path = next(path for path in RECIPES if path.name.startswith("05"))
+    told = cells(path, "markdown")[0].source + "\nexplain why **one publisher is not enough to tell**"
+    assert revealed(path, told) == ["one publisher is not enough to tell"]
+
+
 @each_recipe
 def test_prerequisites_are_earlier_recipes(path):
     """So there is no circle, and the recipes can be taught in the order of their numbers."""
@@ -299,6 +318,9 @@ def test_01_six_flop_and_sixteen_bytes_a_parameter():
     assert 16 * count / 2**30 == pytest.approx(120, rel=0.01)
     need = {seq: cb.requirements("llama3_8b", seq=seq, samples=1e9 / seq) for seq in (2048, 8192)}
     assert [round(need[seq].total_flop / (6e9 * count), 2) for seq in need] == [0.97, 1.07]
+    assert "= 0.96 EFLOP (0.93 by the count, because your sequences are short)." in words
+    flop = [6 * count * 20e6, need[2048].total_flop * 20e6 / 1e9]
+    assert [f"{each / 1e18:.2f}" for each in flop] == ["0.96", "0.93"]
     states = need[2048].memory
     assert sum(states[part] for part in ("weights", "gradients", "optimiser", "master")) == pytest.approx(16 * count)
 
@@ -610,7 +632,7 @@ def test_13_a_reservation_makes_small_jobs_wait_longer_and_the_largest_less():
 
 
 def keeps_the_limit(policy) -> bool:
-    """Whether a policy keeps the mean wait within 8 h in 9 of 10 weeks, and below that of twice the GPUs."""
+    """Whether a policy keeps 8 h in 9 of 10 weeks, at about 3 h, and waits longer than twice the GPUs in several."""
     weeks, more = (
         [
             cb.planning.cluster(rule, nodes=nodes, load=load, skew=2, seed=seed).measures["wait_mean"]
@@ -618,12 +640,13 @@ def keeps_the_limit(policy) -> bool:
         ]
         for rule, nodes, load in ((policy, 8, 0.8), ("static", 16, 0.4))
     )
-    return pd.Series(weeks).quantile(0.9) / 3600 <= 8 and sum(weeks) < sum(more)
+    hours, longer = pd.Series(weeks) / 3600, sum(one > other for one, other in zip(weeks, more, strict=True))
+    return hours.quantile(0.9) <= 8 and round(hours.mean()) == 3 and 3 <= longer <= 6
 
 
 def test_13_fair_share_with_a_reservation_keeps_the_limit():
     words = prose("13")
-    assert "it still kept the limit of 8 h, and its mean wait was shorter than with twice the GPUs" in words
+    assert "it still kept the limit of 8 h. Its mean wait was about 3 h, and in several of the weeks longer" in words
     assert keeps_the_limit(reserving) and not keeps_the_limit("backfill")
 
 
@@ -742,7 +765,10 @@ def test_what_recipe_11_says_of_the_machine_holds():
     assert narrow == pytest.approx([5.1e-3, 1.8e-3, 10e-3], rel=0.02)
     times = [2 * 4096**2 / best, 4 * 4096**2 / copied, 2 * 4096**2 / one]
     assert times == pytest.approx([0.32e-3, 1.8e-3, 3e-3], rel=0.02)
-    assert "some 22 GB/s" in words and 2 * one == pytest.approx(22e9, rel=0.02)
+    assert "that is 22 GB/s" in words and 2 * one == pytest.approx(22e9, rel=0.02)
+    read = [2 * value for name, value in rows.items() if name.startswith("matmul of 1x")]  # 2 FLOP for 4 bytes
+    assert "other single rows of our run reach up to 26 GB/s" in words and max(read) == pytest.approx(26e9, rel=0.02)
+    assert "its 37 GB/s are not the rate of reading alone" in words and copied == pytest.approx(37e9, rel=0.02)
     errors = mine.errors()
     assert 'answer="10 to 20 %"' in words and 0.1 < errors["left_out"] < 0.2 and 0.02 < errors["after"] < 0.06
     start = rows["start of an operation, addition of one element, eager"]

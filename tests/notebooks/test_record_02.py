@@ -58,16 +58,20 @@ def follows(page: dict[str, Any]) -> bool:
         return False
     costs.pop(AFTER, None)  # only one addition is allowed
     cheapest = min(costs, key=lambda name: costs[name][0])
-    tied = [name for name in costs if costs[name][1] <= costs[cheapest][2] and costs[name][2] < page["rent"]]
+    ends = {
+        name: [least <= 1.01 * usd for least, usd in zip(costs[name], costs[cheapest], strict=True)] for name in costs
+    }
+    tied = [name for name in costs if any(ends[name]) and costs[name][2] < page["rent"]]
     tied.sort(key=lambda name: costs[name][0])
-    choice = f"open: {' or '.join(tied)}; their intervals overlap" if len(tied) > 1 else "".join(tied)
+    choice = f"open: {' or '.join(tied)}; none is the cheapest throughout" if len(tied) > 1 else "".join(tied)
     lost = float(page["writes"].loc["file system, pausing", "every 30 min"])
     quoted = f"GPU hour ${page['rent']:.2f}" in record["Price"] and f"{lost:.1f} %" in record["Language model"]
     dates = re.search(r"20\d\d-\d\d to 20\d\d-\d\d.*drive (20\d\d-\d\d) \(.+\); memory (20\d\d)", record["Price"])
     if tied == ["a local drive"]:
         usd = {name: float(options.iloc[:, 2][name].replace(",", "")) for name in costs}
-        least = [usd[name] / hours_of[name][2] for name in costs if name != cheapest]  # at the high end of its hours
-        holds = min([page["rent"], *least]) * hours_of[cheapest][1] / usd[cheapest]
+        cost = {name: [usd[name] / hours for hours in hours_of[name]] for name in costs}  # at the same ends
+        others = [a / b for name in costs if name != cheapest for a, b in zip(cost[name], cost[cheapest], strict=True)]
+        holds = min([page["rent"] / max(cost[cheapest]), *others])
         if f"this drive's price: the choice holds up to about {holds:.0f} times that)" not in record["Price"]:
             return False
     choice += f", at prices of {dates[1]} (drive) and {dates[2]} (memory)" if dates else ""
@@ -104,7 +108,7 @@ def test_a_rent_below_the_cost_gives_another_record():
 
 def test_another_factor_gives_another_record():
     other = page()
-    price = other["record"]["Price"].replace("about 6 times", "about 9 times")
+    price = other["record"]["Price"].replace("about 8 times", "about 6 times")
     assert price != other["record"]["Price"] and not follows(other | {"record": other["record"] | {"Price": price}})
 
 
@@ -134,11 +138,66 @@ def test_the_cores_are_judged_by_what_they_add_to_the_drive(cores, expected):
 def test_the_choice_holds_up_to_the_factor_that_the_record_states(share, sole):
     """The market average, times the unrounded factor: below it the drive is chosen alone, above it not."""
     options = page()["options"].iloc[[1, 2]]
-    (_, low, _), (_, _, high) = (three(each) for each in options.iloc[:, 1])
+    drives, memories = (three(each) for each in options.iloc[:, 1])
     drive, memory = (float(each.replace(",", "")) for each in options.iloc[:, 2])
-    factor = (memory / high) / (drive / low)
+    factor = memory / drive * min(a / b for a, b in zip(drives, memories, strict=True))
+    assert f"about {factor:.0f} times" in page()["record"]["Price"]
     found = with_quotes(a_local_drive=share * factor * drive)
     assert (found["first"] == "a local drive") == sole and found["holds"] == ""
+
+
+@pytest.mark.parametrize(
+    ("drive", "memory", "first"),
+    [
+        (607, 4700, "a local drive"),
+        (4249, 4700, "a local drive"),  # their intervals overlap, but the drive costs less for the same rates
+        (5000, 6000, "a local drive"),
+        (4700, 4700, "open: a local drive or twice the memory; none is the cheapest throughout"),
+        (4856, 4700, "twice the memory"),
+    ],
+)
+def test_the_same_uncertain_rates_tie_no_options(drive, memory, first):
+    found = with_quotes(a_local_drive=drive, twice_the_memory=memory)
+    assert found["first"] == first
+    assert "Overlapping intervals alone do not tie two options here" in SAID["decide"]
+    costs = found["each"][:, 1:3]
+    assert drive == 607 or costs[1].max() < costs[2].min(), "the intervals overlap all the same"
+
+
+def test_options_that_are_cheaper_at_different_ends_are_open():
+    """Where the hours of one option fall while those of the other rise, neither is the cheapest throughout."""
+    found = with_quotes(a_local_drive=4000, twice_the_memory=4700)
+    found["ends"][:, 2] = [24_000, 18_872, 14_589]  # GPU hours of the memory
+    found["won"][:, 2] = [14_589, 18_872, 24_000]
+    for name in ("table", "decision"):
+        exec(SAID[name], found)
+    assert found["first"].startswith("open: a local drive or twice the memory")
+
+
+def estimate_on_top(options: pd.DataFrame, said: str) -> bool:
+    """Whether the text says that the estimate of drive and memory is the top of its interval, and it is."""
+    hours = [three(options.iloc[:, 1][name]) for name in ("a local drive", "twice the memory")]
+    return "the estimate of the hours is also the top of its interval" in said and all(
+        low < point == high for point, low, high in hours
+    )
+
+
+def test_the_estimate_of_the_recovered_hours_is_their_top():
+    options = page()["options"]
+    assert estimate_on_top(options, SAID["explain5"])
+    options.iloc[1, 1] = "18,872 (14,589 to 19,872)"
+    assert not estimate_on_top(options, SAID["explain5"])
+
+
+def test_the_third_workload_has_its_own_limit():
+    said = "at least {:.0f} % of the time", "*cosmoflow*, whose limit is {:.0f} %"
+    rows = cb.table("storage_workloads").dropna(subset="utilisation_required").set_index("workload")
+    usual, third = (set(100 * rows.utilisation_required[names]) for names in (["resnet50", "unet3d"], ["cosmoflow"]))
+    assert len(usual) == len(third) == 1
+    assert said[0].format(*usual) in SAID["explain3"] and said[1].format(*third) in SAID["explain4"]
+
+
+SAID = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("02-*.ipynb")), as_version=4).cells}
 
 
 def little(demand: pd.DataFrame, said: str, asked: str) -> bool:

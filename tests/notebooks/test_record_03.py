@@ -44,7 +44,7 @@ def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) ->
         and record["Twice the nodes"]
         == f"{gains[0]:.2f} to {gains[1]:.2f} times as fast, ${rises[0]:,.0f} to ${rises[1]:,.0f} more: "
         f"worth it if a day is worth ${prices[0]:,.0f} to ${prices[1]:,.0f} or more, if you rent by the hour; "
-        "reserved or bought nodes cost more"
+        "more may be lost, because the measured batch grew with the cluster; reserved or bought nodes cost more"
         and record["Run (80 %)"].startswith(
             f"{one['days, 80 %']} days with the fastest configuration{other}; ${one['bill [$]']} ("
         )
@@ -81,6 +81,42 @@ def test_another_table_gives_another_record(which, place, column, text):
     tables = {"short": table("03", "layouts"), "worth": table("03", "twice")}
     tables[which].iloc[place, tables[which].columns.get_loc(column)] = text
     assert not follows(tables["short"], tables["worth"], decision("03"))
+
+
+def software_decides(ways: pd.DataFrame, first: str, said: dict[str, str], change: str) -> bool:
+    """Whether the text names what the table of software shows: recomputation, the longer step and the interval."""
+    steps, plain = {name: figures(text) for name, text in ways["step, 80 % [s]"].items()}, "megatron-core"
+    slow, recomputes = steps["PyTorch FSDP"], ways["fastest FSDP configuration"].str.contains("recomputation")
+    return (
+        first.split("software = ")[1].startswith(plain)
+        and list(ways.index[recomputes]) == ["PyTorch FSDP"]
+        and 1.5 < slow[0] / steps[plain][0] < 1.7
+        and "a step takes more than half as long again" in said["layouts-why"]
+        and slow[0] > steps[plain][2]
+        and "That estimate is outside the interval for Megatron-Core." in said["layouts-why"]
+        and "without recomputation it no longer fits" in said["layouts-why"]
+        and all("NVIDIA's Megatron-Core" in said[cell] for cell in ("memory-why", "layouts-why"))
+        and change.startswith("other software, ")
+    )
+
+
+def test_the_software_decides_more_than_the_interval():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "03-parallelism-trade-offs.ipynb", 4).cells}
+    ways, record = table("03", "software"), decision("03")
+    load, change = record["Load"], record["What would change it"]
+    assert software_decides(ways, load, said, change)
+    job = dict(devices=64, batch=1, global_batch=512, zero=3, tp=1, pp=1, recompute="none")
+    for name, row in ways.iterrows():
+        step = cb.train_step("llama3_8b", "dgx-h100", software=name, **job)
+        fits = step.memory_bytes <= cb.machine("dgx-h100").accelerator.memory_bytes
+        assert fits == ("recomputation" not in row.iloc[0])
+        assert not fits or row.iloc[1] == f"{step.point:#.3g} ({step.low80:#.3g} to {step.high80:#.3g})"
+    assert not software_decides(ways, load, said, change.removeprefix("other software, "))
+    assert not software_decides(ways, load.replace("megatron-core", "PyTorch FSDP"), said, change)
+    for column, text in enumerate(("ZeRO 3, micro-batch 2", "8.60 (7.01 to 10.6)")):
+        other = ways.copy()
+        other.iloc[2, column] = text
+        assert not software_decides(other, load, said, change)
 
 
 def title(small: tuple[float, float], large: tuple[float, float]) -> str:

@@ -57,8 +57,15 @@ def test_the_record_names_what_it_assumes_and_repeats_the_coverage():
     for old, new in (("84 %", "85 %"), ("of the 12", "of the 19"), ("at least 30", "at least 10")):
         assert old in line and not repeats(line.replace(old, new), record)
     plan = cb.planning.plan_run("llama3_8b", "h100-sxm", 56, 1e12, global_batch=504).table.iloc[0]
-    held = f"; TP {plan.tp}, micro-batch {plan.micro_batch}, {plan.memory_bytes / 1e9:.0f} GB per GPU"
-    assert record["Load"].endswith(held)
+    room = cb.accelerator("h100-sxm").memory_bytes
+    held = (
+        f"; TP {plan.tp}, micro-batch {plan.micro_batch}, {plan.memory_bytes / 1e9:.0f} of {room / 1e9:.0f} GB per GPU"
+    )
+    assert plan.memory_bytes > 0.8 * room and f"{held}, which probably fits; if not, TP " in record["Load"]
+    tp, micro, size = map(int, re.search(r"if not, TP (\d+), micro-batch (\d+), (\d+) GB$", record["Load"]).groups())
+    other = dict(tp=tp, pp=1, zero=1, recompute="none", sequence_parallel=True)
+    step = cb.train_step("llama3_8b", "h100-sxm", devices=56, global_batch=504, batch=micro, **other)
+    assert step.memory_bytes / 1e9 == pytest.approx(size, abs=0.5) and step.memory_bytes < 0.8 * room
 
 
 def repeats(line: str, record: dict[str, str]) -> bool:
@@ -103,6 +110,62 @@ def test_the_question_on_the_order_states_the_factor():
     line, asked = words("05", "plans").splitlines()[0], words("05", "predict3")
     assert over_a_fifth(line, asked)
     assert not over_a_fifth(line.replace("a factor of 1.23", "a factor of 1.19"), asked)
+
+
+def software_decides(ways: pd.DataFrame, orders: pd.DataFrame, said: str, record: dict[str, str]) -> bool:
+    """Whether the first software is that of the orders, and another one needs more than the interval adds to it."""
+    counts = ways.map(lambda text: int(text.split()[0]))
+    ours = [next(name for name in orders.index if orders[f"in time by the {end}"][name] == "yes") for end in ENDS]
+    return (
+        ways.loc["megatron-core"].tolist() == ours
+        and "software = megatron-core" in record["Load"]
+        and counts.loc["PyTorch FSDP"].iloc[0] > counts.loc["megatron-core"].iloc[1]
+        and "needs more GPUs by its estimate than Megatron-Core at the top of its interval" in said
+        and "The orders above are for NVIDIA's Megatron-Core" in said
+        and record["What would change it"].startswith("other software, ")
+    )
+
+
+ENDS = ("estimate", "interval")
+
+
+def test_the_software_decides_more_than_the_interval():
+    ways, orders, record, said = table("05", "software"), table("05", "orders"), decision("05"), SAID["explain3"]
+    assert software_decides(ways, orders, said, record)
+    for software, shown in ways.iterrows():
+        for end, text in zip(("days", "days_high"), shown, strict=True):
+            order = int(text.split()[0])
+            days = [
+                cb.planning.plan_run(
+                    "llama3_8b", "h100-sxm", n, 1e12, global_batch=n * round(512 / n), software=software
+                )
+                for n in (order, max(int(name.split()[0]) for name in orders.index if int(name.split()[0]) < order))
+            ]
+            assert days[0].table[end][0] <= 28 < days[1].table[end][0]
+    change = record["What would change it"].removeprefix("other software, ")
+    assert not software_decides(ways, orders, said, record | {"What would change it": change})
+    for row, text in ((0, "40 GPUs"), (2, "56 GPUs")):
+        other = ways.copy()
+        other.iloc[row, 0] = text
+        assert not software_decides(other, orders, said, record)
+
+
+def in_nodes(line: str, orders: pd.DataFrame, said: str) -> bool:
+    """Whether the text rounds both numbers computed by hand up to the orders of the table, which differ by a sixth."""
+    parts = re.search(r"([\d.]+) GPUs by the estimate, ([\d.]+) by the interval", line).groups()
+    nodes = [8 * -(-float(part) // 8) for part in parts]
+    told = f"In whole nodes, {parts[0]} GPUs become {nodes[0]:.0f} and {parts[1]} become {nodes[1]:.0f}, so this order"
+    return (
+        f"{told} grows by only a sixth." in said
+        and nodes[1] / nodes[0] == pytest.approx(7 / 6)
+        and all(f"{count:.0f} GPUs" in orders.index for count in nodes)
+    )
+
+
+def test_the_order_grows_by_whole_nodes():
+    line, orders = words("05", "plans").splitlines()[0], table("05", "orders")
+    assert in_nodes(line, orders, SAID["explain3"])
+    assert not in_nodes(line.replace("51.5", "57.5"), orders, SAID["explain3"])
 
 
 @pytest.mark.parametrize(

@@ -272,5 +272,31 @@ def test_each_server_copies_photographs_fast_enough():
     assert not copies_follow(page() | {"said": said | {"explain4": said["explain4"].replace("1.4 GB/s", "0.7 GB/s")}})
 
 
+PARTS = "switch ports, transceivers and cables"
+
+
+def cards_are_priced_whole(record: dict[str, str], said: dict[str, str], facilitator: str) -> bool:
+    """Whether the limits for cards, their explanation and the facilitator's page say what a step up in cards buys."""
+    return (
+        "cards instead of" in record["Choice"]
+        and record["Price"].endswith(f"is proportional to it; a step up in cards includes its {PARTS}")
+        and f"it includes the {PARTS} that they need." in said["explain5"]
+        and f"For cards, it includes {PARTS}." in facilitator
+    )
+
+
+def test_the_price_of_a_step_up_in_cards_includes_ports_and_optics():
+    shown = page()
+    facilitator = (FOLDER / "facilitator" / "06-right-size-the-host.md").read_text(encoding="utf-8")
+    record, said = shown["record"], shown["said"]
+    assert cards_are_priced_whole(record, said, facilitator)
+    less = record | {"Price": record["Price"].split("; a step up")[0]}
+    assert not cards_are_priced_whole(less, said, facilitator)
+    assert not cards_are_priced_whole(
+        record, said | {"explain5": said["explain5"].replace(PARTS, "cables")}, facilitator
+    )
+    assert not cards_are_priced_whole(record, said, facilitator.replace(PARTS, "cables"))
+
+
 def test_another_price_gives_another_worth():
     assert not follows(page() | {"price": 1.49})

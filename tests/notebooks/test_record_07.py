@@ -54,7 +54,7 @@ def follows(page: dict[str, Any]) -> bool:
         and record["Measured"]
         == f"{ratio:.2f} times ({low:.2f} to {high:.2f}); the range is a factor of {noise:.2f}, which one repeat in "
         "ten of this publisher exceeds; it includes any change in the software between dates"
-        and record["2 times as fast?"] == verdict == row.iloc[4]
+        and record["At least 2 times as fast"] == verdict == row.iloc[4]
         and record["Pays up to"]
         == f"${limits[0]:.2f} ({limits[1]:.2f} to {limits[2]:.2f}) per hour, with {old} at ${usd:.2f}"
         and TASK in record["Work"]
@@ -245,7 +245,8 @@ def test_a_pair_that_is_measured_elsewhere_only_is_called_so(capsys):
     """The Tweak of section 3: its record repeats the count and the median of the line above, and names no publisher."""
     tweaked = record(old="h100-sxm", new="h200-sxm")
     line = capsys.readouterr().out.splitlines()[0]
-    one, median = re.fullmatch(r"\d+ pairs, (\d+) of them by one publisher; median ratio ([\d.]+), .+", line).groups()
+    counted = r"\d+ pairs; in (\d+) of them, one publisher measured both GPUs; median ratio ([\d.]+), .+"
+    one, median = re.fullmatch(counted, line).groups()
     assert tweaked["Choice"] == (
         f"open: nobody measured this pair on mpt_7b, {TASK}; elsewhere {one} pairs, median {median}; "
         "ask the vendor for a trial"
@@ -257,5 +258,5 @@ def test_a_pair_that_is_measured_elsewhere_only_is_called_so(capsys):
 
 def test_pairs_of_one_publisher_are_fewer_than_all_pairs():
     said = "".join(output.get("text", "") for output in outputs("07", "pairs"))
-    every, one = re.match(r"(\d+) pairs, (\d+) of them by one publisher", said).groups()
+    every, one = re.match(r"(\d+) pairs; in (\d+) of them, one publisher measured both GPUs;", said).groups()
     assert int(one) < int(every)

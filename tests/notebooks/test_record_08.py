@@ -20,7 +20,9 @@ def figures(text: str) -> list[float]:
 
 def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, record: dict[str, str]) -> bool:
     """Whether the plan is the fewest GPUs in time at the top, and each figure is repeated from its table."""
-    deadline = float(re.search(r", of (\d+)$", record["Days (80 %)"])[1])
+    deadline, spare = map(
+        float, re.search(r", of (\d+); ([\d.]+) to spare at the top, so time", record["Days (80 %)"]).groups()
+    )
     days = {name: figures(text) for name, text in offers[DAYS].items()}
     told = [["yes" if figure <= deadline else "no" for figure in (point, high)] for point, _, high in days.values()]
     firm, hoped = (next(name for name, row in days.items() if row[end] <= deadline) for end in (2, 0))
@@ -38,6 +40,7 @@ def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, reco
         offers[["deadline met by the estimate", "deadline met by the interval"]].to_numpy().tolist() == told
         and record["Plan"] == plan
         and record["Days (80 %)"].startswith(f"{offers[DAYS][firm]} on {firm}")
+        and spare == pytest.approx(deadline - days[firm][2], abs=0.06)
         and record["Configuration"].startswith("open: " * (tied > 1) + "begin with")
         and re.sub(r"DP \d+", "", begun) == re.sub(r"DP \d+", "", start)
         and begun.startswith(f"{offers['fastest configuration'][firm]}, ZeRO")
@@ -206,7 +209,7 @@ def stores(storage: pd.DataFrame, words: dict[str, str], useful: str) -> bool:
         f"{said}receives {rate} GB/s. That is {each} MB/s per GPU" in words["young"]
         and f"$\\delta$ = {time} s" in words["young"]
         and f"{told}, and they just miss the deadline" in words["cell-20"]
-        and f", written in {time} s at {each} MB/s per GPU (assumed); from" in useful
+        and f", written in {time} s at {each} MB/s per GPU (assumed), while training stops; from" in useful
         and float(size) / float(time) == pytest.approx(float(rate), rel=0.01)
         and float(each) * 0.96 == pytest.approx(float(rate), rel=0.01)
         and late == ["10 GB/s", "5 GB/s"]
@@ -221,6 +224,7 @@ def test_the_plan_says_what_storage_it_assumes():
     assert meta.storage_write / meta.devices == pytest.approx(122e6, rel=0.002) and meta.devices == 16384
     assert not stores(storage, prose(), useful.replace("122 MB/s", "322 MB/s"))
     assert not stores(storage, prose(), useful.replace(", written in 8.4 s at 122 MB/s per GPU (assumed)", ""))
+    assert not stores(storage, prose(), useful.replace(", while training stops", ""))
     assert not stores(storage, prose() | {"young": prose()["young"].replace("117 GB/s", "11 GB/s")}, useful)
     for row, column, text in [("10 GB/s", 2, "29.90"), ("10 GB/s", 0, "50.0"), ("12 GB/s", 2, "30.01")]:
         other = storage.copy()
@@ -228,7 +232,7 @@ def test_the_plan_says_what_storage_it_assumes():
         assert not stores(other, prose(), useful)
 
 
-def orders(line: str, every: pd.DataFrame, words: dict[str, str]) -> bool:
+def orders(line: str, every: pd.DataFrame, words: dict[str, str], rows: int) -> bool:
     """Whether the printed line and the text count publishers, configurations and the cases on many GPUs as measured."""
     wide, share = every[every.devices >= 256], every.groupby("publisher").layouts.sum()
     least, most = (f"{100 * end - 100:.0f}" for end in (wide.chosen.min(), wide.chosen.max()))
@@ -239,18 +243,100 @@ def orders(line: str, every: pd.DataFrame, words: dict[str, str]) -> bool:
         and line.splitlines()[1].endswith(f"costs {least} to {most} %, and is no better than a blind one in {blind}")
         and f"Two publishers, one of which contributes {share.max()} of the {share.sum()} config" in words["cell-09"]
         and len(share) == 2
-        and f"costs {least} to {most} % and is no better than a blind one in {numbers.get(blind)} of "
-        f"{numbers.get(len(wide))} cases"
-        in words["cell-27"]
+        and f"{numbers.get(len(wide))} of these cases ran on 256 GPUs or more, as yours will: there the first choice "
+        f"costs {least} to {most} %, and in {numbers.get(blind)} of the {numbers.get(len(wide))} it is no better than a"
+        in words["cell-27"].replace("Seven of", "seven of")
+        and "A row is the mean of cases that differ in the number of GPUs and in kernels." in words["cell-27"]
+        and len(every[["model", "seq_len"]].drop_duplicates()) == rows < len(every)
     )
 
 
 def test_the_order_is_less_certain_on_many_gpus():
     every, line = cb.accuracy(by="layouts", kind="transformer"), words("08", "cell-26")
-    assert orders(line, every, prose())
-    assert not orders(line, every.assign(chosen=1.0), prose())
-    assert not orders(line, every.assign(publisher="one"), prose())
-    assert not orders(line, every, prose() | {"cell-27": prose()["cell-27"].replace("0 to 38 %", "0 to 8 %")})
+    said, rows = prose(), len(table("08", "cell-26"))
+    assert orders(line, every, said, rows)
+    assert not orders(line, every.assign(chosen=1.0), said, rows)
+    assert not orders(line, every.assign(publisher="one"), said, rows)
+    assert not orders(line, every, said, len(every)), "a row is the mean of several cases"
+    for old, new in (
+        ("0 to 38 %", "0 to 8 %"),
+        ("four of the seven", "one of the seven"),
+        ("is the mean of", "is one of"),
+    ):
+        assert not orders(line, every, said | {"cell-27": said["cell-27"].replace(old, new)}, rows)
+
+
+def software_decides(ways: pd.DataFrame, offers: pd.DataFrame, said: str, record: dict[str, str]) -> bool:
+    """Whether the software of the offers comes first, and the text says which of the others meets the deadline."""
+    met = {name.split(",")[0]: row.iloc[1:].tolist() for name, row in ways.iterrows()}
+    return (
+        ways.iloc[0, 0] == offers[DAYS]["1,024 GPUs"]
+        and all(name.endswith(", 1,024 GPUs") for name in ways.index)
+        and all(
+            [end <= 30 for end in figures(row.iloc[0])[::2]] == [row.iloc[1] == "yes", row.iloc[2] == "yes"]
+            for _, row in ways.iterrows()
+        )
+        and met == {"megatron-core": ["yes", "yes"], "torchtitan": ["yes", "no"], "PyTorch FSDP": ["no", "no"]}
+        and "The plan assumes NVIDIA's Megatron-Core" in said
+        and "with torchtitan they meet the deadline by the estimate only, and with PyTorch FSDP, which runs modules "
+        "one by one, not at all"
+        in said
+        and "software = megatron-core" in record["Load"]
+        and record["What would change it"].startswith("other software, ")
+    )
+
+
+def test_the_software_decides_more_than_the_interval():
+    ways, offers, record, said = (
+        table("08", "software"),
+        read()["offers"],
+        decision("08", "record-form"),
+        prose()["cell-14"],
+    )
+    assert software_decides(ways, offers, said, record)
+    for name, row in ways.iterrows():
+        job = dict(global_batch=512, software=name.split(",")[0])
+        best = cb.planning.plan_run("llama3_70b", "h100-sxm", 1024, 2e12, **job).table.iloc[0]
+        assert row.iloc[0] == f"{best.days:.1f} ({best.days_low:.1f} to {best.days_high:.1f})"
+    change = record["What would change it"].removeprefix("other software, ")
+    assert not software_decides(ways, offers, said, record | {"What would change it": change})
+    for row, text in ((0, "21.4 (18.3 to 27.5)"), (1, "29.1 (23.7 to 29.7)"), (2, "29.9 (28.4 to 42.8)")):
+        other = ways.copy()
+        other.iloc[row, 0] = text
+        assert not software_decides(other, offers, said, record)
+
+
+def background(storage: pd.DataFrame, waste: pd.DataFrame, words: str, change: str) -> bool:
+    """Whether a checkpoint in the background costs what the text says, and the deadline is met with it."""
+    write, hours = float(storage.iloc[3, 0]), float(waste.iloc[0]["a failure every [h]"])
+    half = float(waste.iloc[0]["checkpoint every [min]"]) * 60 / 2
+    lost = (half + write) / 3600 / hours
+    useful = 1 - lost - float(waste.iloc[0][RESTARTS]) / 100
+    top = float(storage.iloc[3, 2]) * figures(storage.iloc[3, 1])[0] / 100 / useful
+    said = rf"$({half:.0f} + {write:.0f})\ \text{{s}} / {hours}\ \text{{h}}$, or half a per cent of the time, and"
+    return (
+        storage.index[3] == "10 GB/s"
+        and said in words
+        and 0.004 < lost < 0.006
+        and top < 29.5
+        and "The plan does not assume this." in words
+        and "write in the background, as in [recipe 02]" in words
+        and "checkpoints written in the background" in change
+    )
+
+
+def test_a_checkpoint_in_the_background_comes_before_faster_storage():
+    storage, waste, words = table("08", "storage"), read()["waste"], prose()["cell-20"]
+    change = decision("08", "record-form")["What would change it"]
+    assert background(storage, waste, words, change)
+    assert not background(storage, waste, words.replace("(900 + 99)", "(900 + 8)"), change)
+    assert not background(storage, waste, words, change.replace("checkpoints written in the background, ", ""))
+    for row, column, text in ((3, 0, "998.8"), (3, 2, "31.02")):
+        other = storage.copy()
+        other.iloc[row, column] = text
+        assert not background(other, waste, words, change)
+    waste.iloc[0, waste.columns.get_loc("checkpoint every [min]")] = "60"
+    assert not background(storage, waste, words, change)
 
 
 def test_an_interval_of_an_hour_is_that_of_half_as_many_gpus():

@@ -109,15 +109,16 @@ def test_the_rated_power_of_the_workstation_is_not_called_its_draw():
 
 
 def ordered(ends: pd.DataFrame, words: str) -> bool:
-    """Whether the text asks for the figures in the order in which they move the cost, the price last."""
+    """Whether the text asks for the figures in the order in which they move the cost, the price with its five rows."""
     moved = {
         name: abs(float(high.replace(",", "")) - float(low.replace(",", ""))) for name, low, high in ends.itertuples()
     }
-    named = ["use: 100 or 50 % of hours", "years of use", "administrator", "price of the machine"]
+    prices = next(name for name in ends.index if name.startswith("ends of our"))
+    named = ["use: 100 or 50 % of hours", prices, "years of use", "administrator", "price of the machine, quartiles"]
     sizes = [moved[name] for name in named]
     asked = (
-        "*Ask about use first, then for a quote of the rent, then about the years of use and staff, and last about the "
-        "price of the server.*"
+        "*Ask about use first, then for quotes of the rent and of the server, and then about the years of use and "
+        "staff.*"
     )
     return asked in words and sizes == sorted(sizes, reverse=True)
 
@@ -126,8 +127,75 @@ def test_the_figures_are_asked_for_in_the_order_of_what_they_move():
     said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
     ends = table("09", "tornado")
     assert ordered(ends, said["explain4"])
-    ends.loc["years of use"] = ["7,046", "5,525"]
-    assert not ordered(ends, said["explain4"])
+    for name, costs in (("years of use", ["9,046", "5,525"]), ("administrator", ["6,388", "6,537"])):
+        changed = ends.copy()
+        changed.loc[name] = costs
+        assert not ordered(changed, said["explain4"])
+
+
+def highest(ends: pd.DataFrame, words: str, vote: str, cloud: float) -> bool:
+    """Whether text and vote say what the highest price would add to the cost at medians, and beside the cloud."""
+    row = next(name for name in ends.index if name.startswith("ends of our"))
+    count, low, high = re.fullmatch(r"ends of our (\d+) prices: \$([\d,]+) or \$([\d,]+)", row).groups()
+    listed = cb.table("hardware_prices").query("accelerator_key == 'h100-sxm' and date >= '2024-07-31'")
+    usd, top = 8 * listed["usd_per_device"], listed.loc[listed["usd_per_device"].idxmax()]
+    medians = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=["on-premises-h100"], **TASK)
+    cost = sum(part[0] for part in medians.points["on-premises-h100"]["parts"].values())
+    dear, quartile = (
+        float(ends.iloc[:, 1][name].replace(",", "")) / cost for name in (row, "price of the machine, quartiles")
+    )
+    return (
+        (int(count), low, high) == (len(usd), f"{usd.min():,.0f}", f"{usd.max():,.0f}")
+        and f"our {['', '', '', '', '', 'five'][len(usd)]} prices. The highest of them, {high} dollars for a" in words
+        and "dgx-h100" in top["locator"]
+        and "a complete DGX, is outside these quartiles: it would raise the cost by a third, to about that of" in words
+        and 1.3 < dear < 1.37
+        and 1.05 < quartile < 1.13
+        and abs(dear * cost / cloud - 1) < 0.02
+        and "even the highest of our five prices, half above the median, would raise" in vote
+        and 1.45 < usd.max() / usd.median() < 1.55
+    )
+
+
+TASK = dict(epochs=3, runs=8, deadline="7 d", region="us", seq=2048, years=2, utilisation=0.8)
+
+
+def test_the_highest_price_of_a_server_costs_its_lead_over_the_cloud():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    rented = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=["cloud-h100"], **TASK)
+    cloud = sum(part[0] for part in rented.points["cloud-h100"]["parts"].values())
+    ends = table("09", "tornado")
+    assert highest(ends, said["explain4"], said["predict4"], cloud)
+    assert not highest(ends, said["explain4"].replace("by a third", "by a tenth"), said["predict4"], cloud)
+    assert not highest(ends, said["explain4"], said["predict4"], 1.2 * cloud)
+    row = next(name for name in ends.index if name.startswith("ends of our"))
+    ends.loc[row] = ["5,895", "7,084"]
+    assert not highest(ends, said["explain4"], said["predict4"], cloud)
+
+
+def test_the_price_of_the_server_is_told_with_all_that_is_said_about_it():
+    """Four of the five prices are of servers, and one is of a single GPU: the words must not end before that."""
+    places = ["workstation-6", "on-premises-h100", "cloud-h100"]
+    found = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=places, **TASK).frame()
+    offers = table("09", "choices")
+    assert "with the server or without" in found["priced"]["on-premises-h100"]
+    for name in places:
+        assert offers[PRICED][name].endswith(f", {found['priced'][name]}")
+        assert f"{name} {offers[PRICED][name]}" in decision("09")["Price"]
+
+
+def test_spot_prices_of_one_and_of_eight_gpus_say_when_owning_pays():
+    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
+    assert "spot prices of eight GPUs in one machine, which all come from one provider" in said["explain3"]
+    assert "single spot GPUs, which is in the record, the formula gives more than 100 %" in said["explain3"]
+    row = table("09", "breakeven").loc["spot-h100"]
+    of_eight = cb.table("cloud_prices").query(
+        "accelerator_key == 'h100-sxm' and devices == 8 and date == @row['priced by']"
+    )
+    assert set(of_eight[of_eight["usd_per_hour_spot"].notna()]["provider"]) == {"AWS"}
+    assert 85 < float(row.iloc[2].split()[0]) < 100
+    single = float(re.search(r"\$([\d.]+) per hour", decision("09")[SPOT])[1])
+    assert 123_000 / (8766 * (8 * single - 0.7)) > 1.3
 
 
 def test_the_time_of_a_step_cannot_decide_between_the_server_and_the_cloud():
@@ -157,6 +225,14 @@ def test_the_median_of_the_cloud_is_a_few_per_cent_above_the_product_of_the_medi
     hours, (cost, rent) = 1.82 * 8 * 24, table("09", "choices").loc["cloud-h100"].iloc[[0, 5]]
     product = hours * float(re.match(r"\$([\d.]+) per hour", rent)[1])
     assert 1.02 < float(cost.split()[0].replace(",", "")) / product < 1.08
+
+
+def test_beside_the_three_offers_one_spot_gpu_is_cheapest_in_most_samples():
+    places = ["workstation-6", "on-premises-h100", "cloud-h100"]
+    one = {"like": "spot-h100", "devices": 1, "name": "one"}
+    odds = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=[*places, one], **TASK).odds
+    assert decision("09")[SPOT].endswith(f"; beside the three it is cheapest in {100 * odds['one']:.0f} % of samples")
+    assert odds["one"] > 0.7
 
 
 def spot() -> re.Match[str]:

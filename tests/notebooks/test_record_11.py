@@ -7,6 +7,8 @@ import pandas as pd
 import pytest
 from records import FOLDER, decision, table, words
 
+import cookbook as cb
+
 TRIAL = " (first train for a day, with the usual other programs, and count the steps by the wall clock)"
 
 
@@ -51,6 +53,49 @@ def test_the_record_follows_from_the_jobs():
 def test_the_setup_names_the_processor_of_the_report():
     processor = words("11", "measured").split("\n- ")[1]
     assert f"PyTorch, {processor}, one thread" in decision("11")["Setup"]
+
+
+def reads(printed: str, shapes: pd.DataFrame, said: str) -> bool:
+    """Whether the text gives the rate of a single row from its bytes and time, and the best one as it is printed."""
+    least, most, copied = re.search(r"copy (\d+) GB/s, single rows (\d+) to (\d+) GB/s", printed).group(2, 3, 1)
+    own = 4 * 4096**2 / float(shapes["measured [ms]"]["1 × 4,096 × 4,096"]) / 1e6
+    return (
+        f"We measured 3.0 ms, about a tenth: that is {own:.0f} GB/s, and other single rows of our run reach" in said
+        and f"our run reach up to {most} GB/s." in said
+        and f"so its {copied} GB/s are not the rate of reading alone" in said
+        and round(own) == int(least) < int(most) < int(copied)
+        and "when it only" not in said
+    )
+
+
+def test_the_rate_of_a_single_row_is_not_called_the_rate_of_reading():
+    printed, shapes = words("11", "products"), table("11", "products")
+    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "explain2")
+    assert reads(printed, shapes, said)
+    assert not reads(printed.replace("to 26 GB/s", "to 22 GB/s"), shapes, said)
+    assert not reads(printed, shapes, said.replace("up to 26", "up to 36"))
+    shapes.loc["1 × 4,096 × 4,096", "measured [ms]"] = "2.50"
+    assert not reads(printed, shapes, said)
+
+
+def steady(rates: pd.DataFrame, rounds: int, said: str) -> bool:
+    """Whether the run had two rounds, and no interval of FP32 matmuls or 3 × 3 convolutions spans a factor of two."""
+    rows = rates[rates.index.str.contains("matmul|3x3") & rates.index.str.endswith("fp32")].astype(float)
+    wide = (rows["to"] / rows["80 % from"]).max()
+    return (
+        "our run measured everything in two rounds, and the intervals of the matmuls and of the 3 × 3" in said
+        and len(rows) > 4
+        and rounds == 2
+        and wide < 1.2
+    )
+
+
+def test_no_interval_of_the_rates_explains_a_factor_of_two():
+    rates, rounds = table("11", "hand"), cb.measure.own_run().options["rounds"]
+    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "explain1")
+    assert steady(rates, rounds, said) and not steady(rates, 1, said)
+    rates.iloc[-1, rates.columns.get_loc("to")] = "180.0"
+    assert not steady(rates, rounds, said)
 
 
 def test_16_rows_reach_half_of_the_rate_and_neither_limit_explains_it():

@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 from records import FOLDER, decision, table, words
 
+import cookbook as cb
+
 PATIENT, HOURS = "Clara", 168
 
 
@@ -48,7 +50,8 @@ def follows(page: dict[str, Any]) -> bool:
     )
     return (
         points == sorted(points, reverse=True)
-        and record["Run"].endswith("; two cores of a CPU, a profile of PyTorch")
+        and record["Run"].endswith("; two cores of a CPU, a profile of PyTorch, a batch of one sample")
+        and cb.table("traces").set_index("patient").design["clara"].endswith("with a batch of one sample")
         and twins
         and record["Cause"].startswith(f"{row.iloc[0]}: {row.iloc[1]} %")
         and record["Gain"] == f"{gain:.1f} times as fast ({low:.1f} to {high:.1f})"

@@ -4,38 +4,42 @@ import re
 from functools import cache
 from typing import Any
 
+import nbformat
 import pandas as pd
 import pytest
-from records import decision, table, words
+from records import FOLDER, decision, table, words
 
 import cookbook as cb
 
 WAIT, MORE = "mean wait [h], 80 % of weeks", "more per week [$]"
+PAGE = FOLDER / "13-share-a-cluster.ipynb"
+TWICE, BOUGHT = "static, 16 nodes", "Wait relative to twice the GPUs, median week (90 % interval)"
 
 
 @cache
 def large_waits(weeks: range) -> dict[str, str]:
-    """Return the mean wait of jobs that use 16 GPUs under each policy [h], averaged over simulated weeks."""
+    """Return the mean wait of jobs that use 16 GPUs with each option [h], averaged over simulated weeks."""
+    cases = {f"{policy}, 8 nodes": (policy, 8) for policy in cb.planning.POLICIES} | {TWICE: ("static", 16)}
     waits = {
-        policy: pd.Series(
+        name: pd.Series(
             [
-                cb.planning.cluster(policy, nodes=8, load=0.8, mix="mixed", skew=2, seed=week)
+                cb.planning.cluster(policy, nodes=nodes, load=6.4 / nodes, mix="mixed", skew=2, seed=week)
                 .jobs.query("gpus == 16")["wait"]
                 .mean()
                 for week in weeks
             ]
         ).mean()
-        for policy in cb.planning.POLICIES
+        / 3600
+        for name, (policy, nodes) in cases.items()
     }
-    return {policy: f"{seconds / 3600:.1f}" for policy, seconds in waits.items()}
+    return {name: f"{hours:.0f}" if hours >= 10 else f"{hours:.1f}" for name, hours in waits.items()}
 
 
 def payers(large: dict[str, str], tied: set[str], record: dict[str, str]) -> bool:
-    """Whether the record gives the wait of the largest jobs under each policy that is left, FIFO and static parts."""
+    """Whether the record gives the wait of the largest jobs with what is left, FIFO, quarters and twice the GPUs."""
     weeks = re.search(r"(\d+) simulated weeks", record["Cluster"])[1]
-    said = dict(re.findall(r"(\w+) ([\d.]+) h", record.get(f"Who pays (mean of {weeks} weeks)", "")))
-    policies = {name.partition(",")[0] for name in tied} | {"fifo", "static"}
-    return said == {name: large[name] for name in policies}
+    said = dict(re.findall(r"(\w+, \d+ nodes) ([\d.]+) h", record.get(f"Who pays (mean of {weeks} weeks)", "")))
+    return said == {name: large[name] for name in tied | {"fifo, 8 nodes", "static, 8 nodes", TWICE}}
 
 
 def follows(options: pd.DataFrame, record: dict[str, str], large: dict[str, str], price: str) -> bool:
@@ -54,7 +58,7 @@ def follows(options: pd.DataFrame, record: dict[str, str], large: dict[str, str]
         return record["Choice"].startswith("none keeps")
     first = min(able, key=lambda name: (usd[name], waits[name][0]))
     rivals = [name for name in able if usd[name] == usd[first] and name != first]
-    said = record.get(f"Wait over that of {first}, median week (90 % interval)", "") if rivals else ""
+    said = record.get(f"Wait relative to {first}, median week (90 % interval)", "") if rivals else ""
     ratios = dict(re.findall(r"(\w+) × [\d.]+ \(([\d.]+) to", said))
     compared = {name.partition(",")[0] for name in rivals}
     tied = {first} | {name for name in rivals if float(ratios.get(name.partition(",")[0], "inf")) <= 1}
@@ -104,10 +108,69 @@ def test_another_table_gives_another_record(option, column, text):
     assert not follows(options, *others)
 
 
-@pytest.mark.parametrize("policy", ["elastic", "fair", "fifo", "static"])
-def test_another_wait_of_the_largest_jobs_gives_another_record(policy):
+@pytest.mark.parametrize(
+    "option", ["elastic, 8 nodes", "fair, 8 nodes", "fifo, 8 nodes", "static, 8 nodes", "static, 16 nodes"]
+)
+def test_another_wait_of_the_largest_jobs_gives_another_record(option):
     options, record, large, price = page()
-    assert not follows(options, record, large | {policy: "99.9"}, price)
+    assert not follows(options, record, large | {option: "99"}, price)
+
+
+def test_a_record_without_the_largest_jobs_on_twice_the_gpus_does_not_follow():
+    options, record, *others = page()
+    label = next(name for name in record if name.startswith("Who pays"))
+    short = re.sub(r"; static, 16 nodes [\d.]+ h", "", record[label])
+    assert short != record[label] and not follows(options, record | {label: short}, *others)
+
+
+def pays_beside_twice(options: pd.DataFrame, record: dict[str, str], said: str) -> bool:
+    """Whether the text on fair share, FIFO and backfill beside twice the GPUs is that of record and table."""
+    who = next(text for label, text in record.items() if label.startswith("Who pays"))
+    fair, bought = (float(re.search(rf"{name} ([\d.]+) h", who)[1]) for name in ("fair, 8 nodes", TWICE))
+    jobs, used = map(int, re.search(r"they are (\d+) % of the jobs and take (\d+) % of the GPU time", who).groups())
+    ratios = {
+        name: [*map(float, ends)] for name, *ends in re.findall(r"(\w+) × (\S+) \((\S+) to (\S+)\)", record[BOUGHT])
+    }
+    waits = {name: float(text.split()[0]) for name, text in options[WAIT].items()}
+    return (
+        f"they are one in twenty, take more than half of the GPU time, and wait about {fair:.0f} h under" in said
+        and f"under fair share but {bought:.0f} h with twice the GPUs (*Who pays* in the record)" in said
+        and (jobs, used > 50) == (5, True)
+        and "With FIFO, jobs wait about three times as long as with twice the GPUs" in said
+        and 2.5 < waits["fifo, 8 nodes"] / waits[TWICE] < 3.5
+        and "Backfill alone cannot be distinguished from twice the GPUs, but exceeds the limit in more than one" in said
+        and ratios["backfill"][1] < 1 < ratios["backfill"][2]
+        and "backfill " in record["Just over the limit"]
+        and ratios["fair"][2] < 1 < ratios["fifo"][1]
+    )
+
+
+def test_the_text_says_who_waits_longer_than_with_twice_the_gpus():
+    said = next(cell.source for cell in nbformat.read(PAGE, as_version=4).cells if cell.id == "explain5")
+    options, record, *_ = page()
+    assert pays_beside_twice(options, record, said)
+    label = next(name for name in record if name.startswith("Who pays"))
+    for row, old, new in (
+        (label, "fair, 8 nodes 13 h", "fair, 8 nodes 7.0 h"),
+        (label, "static, 16 nodes 4.6", "static, 16 nodes 13"),
+        (label, "they are 5 %", "they are 50 %"),
+        (BOUGHT, "backfill × 1.4 (0.8", "backfill × 1.4 (1.1"),
+        (BOUGHT, "fifo × 3.3 (2.2", "fifo × 3.3 (0.2"),
+        ("Just over the limit", "backfill 9.9 h; ", ""),
+    ):
+        assert old in record[row]
+        assert not pays_beside_twice(options, record | {row: record[row].replace(old, new)}, said)
+    assert not pays_beside_twice(options, record, said.replace("about 13 h", "about 7 h"))
+    options.loc["fifo, 8 nodes", WAIT] = "5.9 (1.5 to 13.6)"
+    assert not pays_beside_twice(options, record, said)
+
+
+def test_the_waits_beside_twice_the_gpus_are_those_of_the_package():
+    same = dict(mix="mixed", weeks=12, skew=2, progress=False)
+    weeks = [cb.planning.cluster_weeks([name], load=0.8, nodes=8, **same) for name in ("fifo", "backfill", "fair")]
+    weeks.append(cb.planning.cluster_weeks(["static"], load=0.4, nodes=16, **same).assign(load=0.8))
+    for one in cb.planning.cluster_gains(pd.concat(weeks), against="static").itertuples():
+        assert f"{one.policy} × {one.wait:.1f} ({one.wait_low:.1f} to {one.wait_high:.1f})" in decision("13")[BOUGHT]
 
 
 def test_the_largest_jobs_of_one_easy_week_give_another_record():

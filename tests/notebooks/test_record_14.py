@@ -2,6 +2,7 @@
 
 import re
 
+import nbformat
 import pandas as pd
 import pytest
 from records import FOLDER, decision, table, words
@@ -200,3 +201,77 @@ def test_the_record_says_what_one_core_answers():
     for old, new in (("8,300", "8,400"), ("6,100", "2,900"), ("6 GFLOP", "3 GFLOP"), ("1,000 ", "9,000 ")):
         assert old in printed and not core_is_named(printed.replace(old, new), record)
     assert not core_is_named(printed, {label: text for label, text in record.items() if label != "Not compared"})
+
+
+def may_answer(record: dict[str, str], said: str) -> bool:
+    """Whether a batch that would take longer to arrive than the limit is called a limit that must not wait to fill."""
+    rate = float(re.search(r"([\d,]+) requests/s", record["factory: asked"])[1].replace(",", ""))
+    slow = record["factory: latency"]
+    batch = float(re.search(r"([\d,]+) in a batch|batch [\d,]+", slow)[0].strip("batch in").replace(",", ""))
+    fills = 1e3 * batch / rate  # [ms]
+    warned = f"at most {batch:,.0f} in a batch, which must not wait to fill" in slow
+    upper = (
+        "It is an upper limit: the engine answers whatever waits, up to $b$ requests, and never waits to fill" in said
+    )
+    return upper and (warned or fills <= float(re.search(r"limit ([\d.]+) ms", slow)[1]))
+
+
+def test_a_batch_that_cannot_fill_within_the_limit_is_not_waited_for():
+    page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
+    said = next(cell.source for cell in page.cells if cell.id == "loop2")
+    record = decision("14")
+    assert may_answer(record, said) and not may_answer(record, said.replace("never waits", "waits"))
+    slow = record["factory: latency"]
+    for old, new in (
+        ("at most 1,024 in a batch, which must not wait to fill", "batch 1,024"),
+        (", which must not wait to fill", ""),
+        ("at most 1,024", "1,024"),
+    ):
+        assert old in slow and not may_answer(record | {"factory: latency": slow.replace(old, new)}, said)
+    few = slow.replace("at most 1,024 in a batch, which must not wait to fill", "batch 4")
+    assert may_answer(record | {"factory: latency": few}, said)
+
+
+def turning_points(record: dict[str, str]) -> bool:
+    """Whether each buyer is told which stack wins at which value, and what the value is now."""
+    for who, key, more in (
+        ("hospital", ("image", "fine-tune"), {"private": "in house", "budget": 20000}),
+        ("start-up", ("chat", "serve"), {"rate": 10, "hours": 10}),
+        ("factory", ("sensor", "serve"), {}),
+    ):
+        found = cb.planning.pick_stack(*key, **more)
+        said = record.get(f"{who}: another stack wins", "").split("; ")
+        rows = [*found.changes().head(2).itertuples()]
+        best = found.frame().query("will_do").sort_values("usd", kind="stable")["name"].iloc[0]
+        for row, text in zip(rows, said, strict=True):
+            scale = 3600 if row.input == "deadline" else 1
+            at, now = (float(each.replace(",", "")) for each in value_and_now(text, best))
+            if not (
+                text.startswith(f"{row.name} if ")
+                and at == pytest.approx(row.at / scale, rel=0.01)
+                and now == pytest.approx(row.now / scale, rel=0.01)
+            ):
+                return False
+    return True
+
+
+def value_and_now(text: str, best: str) -> tuple[str, str]:
+    """Return the value of a turning point in the words of the record, and today's."""
+    if price := re.search(rf" if the price of {re.escape(best)} is ([\d.]+) times as high$", text):
+        return price[1], "1"
+    other = re.search(r" if .* ([\d.,]+) \S.* \(now ([\d.,]+)\)$", text)
+    return (other[1], other[2]) if other else ("nan", "nan")
+
+
+def test_the_record_says_at_which_value_another_stack_wins():
+    record = decision("14")
+    assert turning_points(record)
+    for who, old, new in (
+        ("hospital", "(now 24)", "(now 12)"),
+        ("start-up", "is 1.23 times", "is 2.23 times"),
+        ("start-up", "Cloud, 1 × L40S if", "Cloud, 1 × H100 if"),
+        ("factory", "price of Workstation, 1 × RTX 4090", "price of Laptop, RTX 4090"),
+    ):
+        label = f"{who}: another stack wins"
+        assert old in record[label]
+        assert not turning_points(record | {label: record[label].replace(old, new)})

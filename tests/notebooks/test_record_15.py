@@ -16,6 +16,10 @@ def follows(cases: pd.DataFrame, record: dict[str, str]) -> bool:
     mine = cases[cases.index.str.endswith(f"; {gpu}")]
     columns = [place for place, name in enumerate(cases) if name == f"gain at batch {batch}"]
     gains = [float(text) for place in (*columns, columns[0] + 1) for text in mine.iloc[:, place]]
+    spans = [
+        f"{min(map(float, own)):g} to {max(map(float, own)):g}"
+        for own in (mine.iloc[:, columns[0]], mine.iloc[:, columns[0] + 1])
+    ]
     undecided = "open: ask for the figures below first"
     shown = "order, if the accuracy of your network is shown first"
     choice = shown if min(gains) >= claim else "do not order" if max(gains) < claim else undecided
@@ -23,7 +27,8 @@ def follows(cases: pd.DataFrame, record: dict[str, str]) -> bool:
     held = "; ".join(f"{name} {work} ({idle} with idle power)" for name, work, idle in often)
     return (
         record["Choice"] == choice
-        and record[row] == f"{min(gains):g} to {max(gains):g}; claimed: {claim:g}"
+        and record[row]
+        == f"{spans[0]} if idle tiles draw nothing, {spans[1]} if they draw a tenth of full power; claimed: {claim:g}"
         and record[f"Largest batch with {claim:g} times"] == held
         and f"{cases.iloc[0, 0]} to {cases.iloc[-1, 0]} pJ" in record["What would change it"]
     )
@@ -74,6 +79,16 @@ def test_another_table_gives_another_record(mutation):
     for (row, column), text in mutation.items():
         cases.iloc[row, column] = text
     assert not follows(cases, decision("15", "record-form"))
+
+
+def test_a_record_that_mixes_gains_with_and_without_idle_power_does_not_follow():
+    cases, record = table("15", "claims"), decision("15", "record-form")
+    row = next(label for label in record if label.startswith("Gain over "))
+    for old, new in (
+        (" if idle tiles draw nothing, 2.8 to 8.8 if they draw a tenth of full power", ""),
+        ("2.8 to 8.8", "2.8 to 35.2"),
+    ):
+        assert old in record[row] and not follows(cases, record | {row: record[row].replace(old, new)})
 
 
 def inside_the_spread(curve: pd.DataFrame) -> bool:

@@ -164,3 +164,22 @@ def test_no_row_shows_all_three_figures_of_inspur():
 def test_the_table_of_2017_shows_differences_and_no_rounding():
     ratios = table("where", "deck")["deck / ours"]
     assert (ratios[ratios.str.fullmatch(r"[\d.]+")].astype(float) - 1).abs().min() > 0.005
+
+
+def places(scaled: pd.DataFrame, solution: str) -> bool:
+    """Whether the solution places 640 MAC per parameter beside AlexNet, and repeats what eight GPUs gain there."""
+    ratio, speed = scaled.columns[1], scaled.columns[3]
+    own = {name: float(text.replace(",", "")) for name, text in scaled[ratio].items()}
+    nearest = min(own, key=lambda name: abs(own[name] - 640))
+    gain = scaled.loc["alexnet", speed].split()[0]
+    said = f"# a little less than AlexNet, whose eight GPUs are only {gain} times as fast as one: no" in solution
+    return said and nearest == "alexnet" and own["alexnet"] > 640 and float(gain) < 5
+
+
+def test_the_solution_says_whether_eight_gpus_serve_the_network():
+    page = nbformat.read(FOLDER / "history" / "where-this-began.ipynb", as_version=4)
+    solution = next(cell.source for cell in page.cells if cell.id == "solution1")
+    scaled = table("where", SCALED)
+    assert places(scaled, solution) and not places(scaled, solution.replace("4.6 times", "7.6 times"))
+    scaled.loc["alexnet", scaled.columns[3]] = "7.4 (6.8 to 8.2)"
+    assert not places(scaled, solution)

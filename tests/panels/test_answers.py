@@ -551,7 +551,8 @@ def stacks_agree(state: State) -> set[str]:
     if state["picture"] == "matrix":
         best = drawn[drawn["ratio"] == 1]
         count, cases = best["row"].nunique(), best["case"].nunique()
-        assert bold.split()[0] == str(count) and f" {cases} application" in state["headline"] and bold in title
+        wins = rf"\**{count} stacks?\** wins? the {cases} (training|fine-tuning|serving) applications?"
+        assert bold.split()[0] == str(count) and re.search(wins + ": ", state["headline"]) and re.fullmatch(wins, title)
         assert len(best) == cases == drawn["case"].nunique()
     else:
         able = drawn[drawn["verdict"].isin(["feasible", "cheapest feasible"])]

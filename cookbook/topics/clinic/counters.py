@@ -318,7 +318,13 @@ def is_prometheus(lines: list[str]) -> bool:
     some = [line for line in lines[:400] if line.strip()]
     if any(line.startswith(("# TYPE ", "# HELP ")) for line in some):
         return True
-    return bool(some) and all(_METRIC.match(line[:3000]) for line in some[:5])
+    matches = [_METRIC.match(line[:3000]) for line in some[:5]]
+    return bool(matches) and all(match and _is_value(match[3]) for match in matches)
+
+
+def _is_value(text: str) -> bool:
+    """Return True for a number of a metric; Prometheus writes NaN and +Inf too."""
+    return math.isfinite(number(text)) or text.lower().strip("+-") in ("nan", "inf")
 
 
 def prometheus(lines: list[str], name: str) -> Reading:

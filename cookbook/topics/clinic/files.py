@@ -9,13 +9,18 @@ from typing import Any
 from cookbook import catalog
 from cookbook.catalog.fields import Field, checked
 from cookbook.topics.clinic import counters, logs, spans
-from cookbook.topics.clinic.reading import SQLITE, Reading, cells_of, contents, lines_of, parsed_json, text_of
+from cookbook.topics.clinic.reading import (
+    KNOWN_FORMATS,
+    SQLITE,
+    Reading,
+    cells_of,
+    contents,
+    lines_of,
+    parsed_json,
+    text_of,
+)
 from cookbook.topics.machine.report import OTHER_FILES
 
-KNOWN_FORMATS = (
-    "Chrome and PyTorch traces, Nsight Systems (SQLite, CSV), nvidia-smi, DCGM, NCCL tests, fio, iostat, metrics "
-    "of vLLM and SGLang, training logs"
-)
 HEAD_LINES = 60  # lines that are looked at
 
 

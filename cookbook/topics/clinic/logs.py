@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.catalog.refusals import refused
-from cookbook.topics.clinic.reading import Notes, Reading, number, steps_from
+from cookbook.topics.clinic.reading import KNOWN_FORMATS, Notes, Reading, number, steps_from
 from cookbook.units import shown
 
 # Columns by content: unit in seconds, or negative for a rate in steps per second.
@@ -182,10 +182,10 @@ def from_text(lines: list[str], name: str, pattern: str = "") -> Reading:
     ]
     most, place = max(counted)
     if most < FEWEST:
-        match_words = f"the pattern {shown(pattern)} fits {most}" if pattern else f"a time of a step stands in {most}"
+        fitting = f"the pattern {shown(pattern)} fits {most}" if pattern else f"the time of a step was found in {most}"
         raise ValueError(
-            f'{name} is not understood: {match_words} of its {len(lines):,} lines; give pattern="step {{step}} '
-            'took {seconds} s" with the words of your log'
+            f"{name} is not understood: {fitting} of its {len(lines):,} lines; known are {KNOWN_FORMATS}. For a log of "
+            'your own, give pattern="step {step} took {seconds} s" with its words'
         )
     _, used, scale = patterns[-place]
     notes, steps, before = Notes(), [], -math.inf

@@ -22,6 +22,10 @@ LARGEST_FILE, LARGEST_TEXT = 256_000_000, 512_000_000
 MAX_EVENTS, MAX_LINES, LONGEST_LINE = 1_500_000, 500_000, 100_000
 MAX_GROUPS, MAX_VALUES = 8_000_000, 40_000_000  # of JSON
 MAX_NOTES = 8
+KNOWN_FORMATS = (
+    "Chrome and PyTorch traces, Nsight Systems (SQLite, CSV), nvidia-smi, DCGM, NCCL tests, fio, iostat, metrics "
+    "of vLLM and SGLang, training logs"
+)
 SQLITE, GZIP = b"SQLite format 3\0", b"\x1f\x8b"
 # Terms of spans, in the order in which they claim an instant that several share.
 TERMS = ("checkpoint", "input", "compute", "memory traffic", "communication", "launch", "idle")

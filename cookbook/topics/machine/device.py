@@ -15,6 +15,8 @@ from cookbook.units import human
 DEVICES = ("cpu", "cuda", "mps")
 # Products beside square ones: layers of Llama 3 8B as the zoo has it, by tokens of a pass.
 LAYER_TOKENS = (1, 16, 128, 2048)
+# Rows up to which `torch._int_mm` refuses a product on a GPU.
+MOST_ROWS_WITHOUT_INT8 = 16
 CONVOLUTIONS = ((64, 64, 56, 1), (128, 128, 28, 3), (256, 256, 14, 3), (3, 64, 224, 7), (512, 2048, 7, 1))
 
 
@@ -175,6 +177,8 @@ def product(device: Device, m: int, n: int, k: int, number_format: str) -> Case:
 def _narrow(device: Device, m: int, n: int, k: int, number_format: str) -> Callable[[], Any]:
     torch = device.torch
     if number_format == "int8":
+        if m <= MOST_ROWS_WITHOUT_INT8:
+            raise ValueError(f"PyTorch multiplies int8 from {MOST_ROWS_WITHOUT_INT8 + 1} rows on; this product has {m}")
         a, b = (torch.randint(-100, 100, shape, device=device.name, dtype=torch.int8) for shape in ((m, k), (n, k)))
         return lambda: torch._int_mm(a, b.t())
     a, b = (torch.randn(shape, device=device.name).to(device.kind("fp8")) for shape in ((m, k), (n, k)))

@@ -25,8 +25,8 @@ from cookbook.result import Result
 from cookbook.units import human, shown
 
 SCHEMA, VERSION = "dl-cookbook-measurements", 1
-# A run of the cookbook's own, in the folder of data.
-OWN_RUN = "own_run_epyc.json"
+# Runs of the cookbook's own, in the folder of data.
+OWN_RUNS = ("epyc", "h200")
 STATES = ("complete", "cancelled", "out of time")
 MAX_FILE_BYTES, MAX_ROWS, MAX_TEXT, MAX_DEPTH = 16_000_000, 10_000, 2_000, 6
 # Significant digits of rows; allowed relative difference of a rate from work over median time.
@@ -246,13 +246,32 @@ def read(path: str | Path) -> Report:
     return of_document(_parsed(text, name), name)
 
 
-def own_run() -> Report:
-    """Return the cookbook's own run, from which recipe 11 starts: two virtual cores, one thread, PyTorch.
+@checked(machine=Declared.choice(*OWN_RUNS))
+def own_run(machine: str = OWN_RUNS[0]) -> Report:
+    """Return a run of the cookbook's own.
 
+    Parameters
+    ----------
+    machine : {"epyc", "h200"}
+        The run from which recipe 11 starts (two virtual cores, one thread, PyTorch), or that of one H200, with
+        language models.
+
+    Returns
+    -------
+    Report
+        As `read` returns it.
+
+    Raises
+    ------
+    ValueError
+        A machine that is not one of these.
+
+    Examples
+    --------
     >>> own_run().environment["processor"], len(own_run())
     ('AMD EPYC', 52)
     """
-    return read(data_directory() / OWN_RUN)
+    return read(data_directory() / f"own_run_{machine}.json")
 
 
 def _parsed(text: str, name: str) -> Any:

@@ -179,7 +179,11 @@ def _device(accelerator: Any, memory: Any, bandwidth: Any) -> tuple[Machine, dic
     if accelerator is None:
         accelerator = _detected()
         assumed = {"accelerator": f"{accelerator.accelerator.key}, of this machine"}
-    machine = hardware.machine(accelerator)
+    try:
+        machine = hardware.machine(accelerator)
+    except catalog.UnknownName as problem:
+        remedy = f"{problem.message}; of a machine that is not there, give memory [GB] and bandwidth [GB/s]"
+        raise catalog.UnknownName(problem.kind, problem.name, problem.nearest, remedy) from None
     machine = hardware.machine(hardware.accelerator(like=machine.accelerator, **own)) if own else machine
     if not (machine.accelerator.memory_bytes > 0 and machine.accelerator.mem_bandwidth > 0):
         what = ": its memory is not known; give memory [GB] and bandwidth [GB/s]"

@@ -473,8 +473,8 @@ def _of_all(sizes: OneSize, task: str, row: Any) -> str:
     left = f" Left out: {counted(sizes.left, 'application')} without a feasible stack within the limits."
     left = left if sizes.left else ""
     return (
-        f"**{counted(different, 'stack')}** {'wins' if different == 1 else 'win'} {counted(cases, 'application')} of "
-        f"{DOES[task]}: {fits}. Winners: {winners}. One size: {name}; {alone}.{left} "
+        f"**{counted(different, 'stack')}** {'wins' if different == 1 else 'win'} the "
+        f"{counted(cases, f'{DOES[task]} application')}: {fits}. Winners: {winners}. One size: {name}; {alone}.{left} "
         f"Your application: {row['name']}, {dollars(row['usd'])}."
     )
 
@@ -562,8 +562,8 @@ def _grid(sizes: OneSize, task: str) -> Picture:
     ).reset_index(drop=True)
     different, cases = len(set(sizes.wins.values())), len(sizes.wins)
     title = (
-        f"{counted(different, 'stack')} {'wins' if different == 1 else 'win'} {counted(cases, 'application')} of "
-        f"{DOES[task]}"
+        f"{counted(different, 'stack')} {'wins' if different == 1 else 'win'} the "
+        f"{counted(cases, f'{DOES[task]} application')}"
     )
     order = list(dict.fromkeys(sizes.table["application"]))
     return Picture("matrix", frame, title, {"rows": row_order(frame), "cases": order})

@@ -668,7 +668,8 @@ def _too_large(alone: Layouts, count: int, held: Mapping[str, Any]) -> Refusal:
     """Return why no layout of a number of devices is left: memory, or axes that none of those tried has."""
     if alone.nearest:
         need, have = (units.human(alone.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
-        words = f"devices = {count:,}: no layout fits the memory; the smallest of those tried needs {need} of {have}"
+        words = f"devices = {count:,}: no layout fits the memory; the smallest of those tried needs {need} of {have}; "
+        words += "give more devices, or ask cb.planning.need how many hold the model"
         return Refusal(words, "memory-exceeded", "devices")
     fixed = ", ".join(f"{name} = {value}" for name, value in held.items())
     best = alone.table.iloc[0]

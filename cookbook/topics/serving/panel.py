@@ -53,7 +53,7 @@ from cookbook.topics.costs.cost import HOUR, MONTH
 from cookbook.topics.devices.comparison import Lead, evidence, lead
 from cookbook.topics.serving import charts
 from cookbook.topics.serving.engines import engine_costs
-from cookbook.topics.serving.service import Service, row_words, serve
+from cookbook.topics.serving.service import Service, row_words, serve, tokens_per_usd
 from cookbook.topics.serving.simulation import POLICIES, StepCosts
 from cookbook.units import dollars, human
 
@@ -457,7 +457,8 @@ def _answer(view: Served) -> str:
         if usd != usd
         else (
             f"Cost: {dollars(hour)} per hour, {dollars(hour * MONTH / HOUR)} per month, {reach}; "
-            f"{dollars(own['usd_per_million_input'])} per million input tokens."
+            f"{dollars(own['usd_per_million_input'])} per million input tokens. "
+            f"A dollar buys {large(tokens_per_usd(own))} output tokens, their prompts included."
         )
     )
     return " ".join(filter(None, [head, cost, *_kept(view), assumed(model_of(view.values["model"]))]))
@@ -478,14 +479,10 @@ def _kept(view: Served) -> Iterator[str]:
     )
     yield f"{used}; a full engine is limited by {own['binds']}." if own["meets"] else f"{used}."
     slow = own["devices_slow"]
-    limits = [
-        f"if the engine is as slow as its intervals allow, {slow:,.0f} devices meet them"
-        if own["meets"] and slow > own["devices"]
-        else "",
-        own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of "),
-    ]
-    if any(limits):
-        yield f"Limits: {'; '.join(filter(None, limits))}."
+    if own["meets"] and slow > own["devices"]:
+        yield f"If the engine is as slow as its interval allows, it takes {slow:,.0f} devices to keep the limits."
+    if loosened := own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of "):
+        yield f"{loosened[:1].upper()}{loosened[1:]}."
 
 
 def _span(own: dict[str, Any], name: str) -> str:

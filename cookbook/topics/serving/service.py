@@ -240,6 +240,11 @@ def _estimated(row: Mapping[str, Any], closed: bool) -> str:
     )
 
 
+def tokens_per_usd(row: Mapping[str, Any]) -> float:
+    """Return the tokens of answers that a dollar pays for, with their prompts, of one row with a price."""
+    return float(row["output_tokens_per_second"] * HOUR / row["usd_per_hour"])
+
+
 def row_words(row: Mapping[str, Any]) -> dict[str, str]:
     """Return latencies, load, cost, energy and limits of one row, as printed."""
     latencies = {
@@ -254,6 +259,7 @@ def row_words(row: Mapping[str, Any]) -> dict[str, str]:
         "Requests held": f"{row['batch'] * row['engines']:,.0f}",
         "Of capacity": units.share(row["requests_per_second"] / row["capacity"]),
         "$ per M output (prompts)": f"{answers} ({prompts})",
+        "Output tokens per $": units.large(tokens_per_usd(row)) if row["usd_per_hour"] > 0 else "",
         "$/h": units.dollars(row["usd_per_hour"]),
         "J/token": "-".join(units.figure(row[f"joule_per_token_{end}"]) for end in ("low", "high")),
         "Limits kept": "yes" if row["meets"] else "no",

@@ -499,6 +499,7 @@ BAD = {
     "no job": (b'{"fio version": "3", "jobs": 7}', "jobs must be a list"),
     "failed fio": (b'{"fio version": "3", "jobs": [{"read": {"bw_bytes": 0}}]}', "nothing was read or written"),
     "failed nccl": (b"# size algbw busbw\n# NCCL failure\n", "has no row of results"),
+    "two words": (b"hello world\n", "known are Chrome and PyTorch traces"),
     "metrics": (b"# TYPE go_threads gauge\ngo_threads 7\n", "none of its 1 names"),
     "database": (b"SQLite format 3\0" + b"\0" * 200, "broken as a database"),
     "long line": (b"step 1 " + b"x" * 200_000, "has 200,007 letters"),

@@ -1,5 +1,7 @@
 """Rows that a report adds to the tables of measured runs: predicted as the report is, and valid by their schemas."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -101,3 +103,32 @@ def test_a_machine_that_is_not_in_the_catalogue_is_refused_before_anything_is_me
     monkeypatch.setattr(cb.measure, "run", None)
     with pytest.raises(SystemExit, match="--beside"):
         shell.main(["measure", "--compare", "--device", "numpy", "--out", str(tmp_path / "measured.json")])
+
+
+@pytest.mark.slow
+def test_what_the_page_says_of_the_run_on_a_gpu_is_what_it_gives():
+    """An unseen machine and software: nothing is fitted to it, so the page says how often the intervals hold."""
+    report = cb.measure.own_run("h200")
+    compared = cb.measure.beside(report, "h200-sxm")
+    inside = compared["inside80"].astype(bool)
+    held = {kind: f"{part.sum()} of {len(part)}" for kind, part in inside.groupby(compared["benchmark"])}
+    page = " ".join(
+        (Path(__file__).parents[3] / "docs" / "measure-your-machine.md").read_text(encoding="utf-8").split()
+    )
+    words = page.partition("On one H200")[2].partition("In NumPy")[0]
+    median = (compared["predicted_s"] / compared["measured_s"] - 1).abs().median()
+    assert f"a median error of {median:.0%}".replace("%", " %") in words
+    assert f"{inside.sum()} of the {len(inside)} were within" in words
+    assert f"{held['prefill']} prompts".replace("of ", "of the ") in words
+    for kind, name in (
+        ("training step", "training steps"),
+        ("decode", "decoding steps"),
+        ("forward pass", "forward passes"),
+    ):
+        assert f"{held[kind]} {name}" in words
+    faster = compared.loc[compared["benchmark"] == "decode", "ratio"]
+    ends = sorted([faster.min(), faster.max(), 1 / faster.min(), 1 / faster.max()])[2:]
+    assert f"{ends[0]:.1f} to {ends[1]:.1f} times as fast" in words
+    ours = cb.measure.calibrate(report).predictions()
+    assert f"still {ours['left_out_error'].abs().median():.0%}".replace("%", " %") in words
+    assert f"{ours['inside80'].sum()} of the {len(ours)} were within their wider" in words

@@ -23,7 +23,7 @@ from cookbook import __main__
 from cookbook.__main__ import main
 from cookbook.topics.machine import environment, host, report, suite
 from cookbook.topics.machine.array_layers import Convolution, Maker
-from cookbook.topics.machine.device import captured
+from cookbook.topics.machine.device import _narrow, captured
 from cookbook.topics.machine.report import FIELDS, UNITS, Report, row
 from cookbook.topics.machine.timing import Stopped, Watch, timed
 
@@ -510,3 +510,19 @@ def test_a_shell_that_writes_ascii_alone_gets_codes_for_other_letters(monkeypatc
     main(["dev", "check-data"])
     shell.seek(0)
     assert shell.read() == "5 \\xb5s\n"
+
+
+def test_a_gpu_is_not_judged_by_the_clock_of_its_processor(monkeypatch):
+    """Threads of the processor may be parked at the end; of a GPU its own clocks are read."""
+    for name, told in (("cpu", True), ("cuda", False)):
+        times = iter([1.0, 60.0])
+        monkeypatch.setattr(suite._Run, "_reference", lambda self, times=times: next(times, 60.0))
+        monkeypatch.setattr(suite, "environment", lambda device: {})
+        device = SimpleNamespace(name=name, torch=SimpleNamespace(get_num_threads=lambda: 2))
+        found = suite._Run(device, Watch(9.0, lambda: False), True, None).whole((), None, {"rounds": 1}).environment
+        assert ("throttling" in found) is told and ("speed_at_end" in found) is told
+
+
+def test_narrow_products_of_few_rows_are_left_out_with_the_reason():
+    with pytest.raises(ValueError, match="int8 from 17 rows on; this product has 16"):
+        _narrow(SimpleNamespace(torch=None), 16, 64, 64, "int8")

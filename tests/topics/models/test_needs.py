@@ -191,7 +191,7 @@ def test_other_networks_and_unknown_names_are_refused():
         need("resnet50")
     with pytest.raises(Refused, match="is no language model"):
         what_runs("rtx-4090", models=["resnet50"])
-    with pytest.raises(UnknownName, match="rtx-4090"):
+    with pytest.raises(UnknownName, match=r"rtx-4090.*give memory \[GB\] and bandwidth \[GB/s\]"):
         what_runs("rtx-4909")
 
 

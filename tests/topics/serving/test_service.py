@@ -12,6 +12,7 @@ from cookbook.catalog import UnknownName
 from cookbook.formulas.serving import batch_shares, bulk_queue, mixed_seconds, service_latencies
 from cookbook.topics.serving.engines import _interpolated as interpolated
 from cookbook.topics.serving.engines import arrivals, lengths
+from cookbook.topics.serving.service import tokens_per_usd
 from cookbook.topics.serving.simulation import CHUNKED, FIRST, POLICIES, SPLIT, StepCosts, simulate
 
 # Of the steady state beside the simulation: throughput, TPOT, and TTFT in the middle and at the 95th percentile.
@@ -1015,3 +1016,10 @@ def test_a_window_of_costs_is_a_number_of_tokens(window: object) -> None:
 def test_lengths_that_are_no_list_of_numbers_are_refused() -> None:
     with pytest.raises(ValueError, match=r"input_len = .* is not a number"):
         cb.serve("llama3_8b", "h100-sxm", rate=1, input_len=[[1], [2, 3]], output_len=5, devices=1)
+
+
+def test_tokens_of_a_dollar_pay_for_their_prompts_too():
+    found = cb.serve("llama3_8b", "h100-sxm", rate=5, input_len=1000, output_len=100, hourly=3.0)
+    row = found.table.iloc[0]
+    request = (100 * row["usd_per_million_output"] + 1000 * row["usd_per_million_input"]) / 1e6
+    assert tokens_per_usd(row) == pytest.approx(100 / request, rel=1e-6)
