@@ -79,6 +79,7 @@ peers: $(VENV)/test.stamp $(VENV)/package.stamp ## Ask other tools the questions
 
 site: $(VENV)/test.stamp $(VENV)/package.stamp ## Build the documentation, slides of the courses too, into build/site; it opens without a network
 	$(BIN)/sphinx-build -q -W --keep-going -c docs -d build/doctrees . build/site
+	$(BIN)/python -m cookbook dev answers
 
 student: $(VENV)/test.stamp $(VENV)/package.stamp ## Write copies without solutions to build/student
 	$(BIN)/python -m cookbook dev student

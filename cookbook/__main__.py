@@ -123,6 +123,15 @@ def _student(options: argparse.Namespace) -> None:
         print(student(path, options.out))
 
 
+def _answers(options: argparse.Namespace) -> None:
+    from concurrent.futures import ProcessPoolExecutor
+
+    from cookbook.publish.answers import answers
+
+    with ProcessPoolExecutor() as executor:
+        print(f"open {answers(options.out, executor=executor)}")
+
+
 def _app(options: argparse.Namespace) -> None:
     from cookbook.publish.dashboard import serve
 
@@ -441,6 +450,11 @@ MAINTAINERS: dict[str, tuple[str, Any, Options]] = {
         "write copies without solutions to build/student",
         _student,
         (PATHS, ("--out", {"default": "build/student", "help": f"folder to write ({SHOWN})"})),
+    ),
+    "answers": (
+        "write a page that answers without a kernel to build/site/answers",
+        _answers,
+        (("--out", {"default": "build/site/answers", "help": f"folder to write ({SHOWN})"}),),
     ),
     "lint-notebooks": ("check the notebooks against the page budgets", _lint, (PATHS,)),
     "binder-links": (

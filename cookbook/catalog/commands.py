@@ -129,12 +129,13 @@ def launch(command: str, engine: str, settings: Mapping[str, Any], check: Mappin
         {name: value for name, value in quantities.items() if value is not None and name != "network"}
         for quantities in (settings, check)
     )
-    words, notes, rows = _written(chosen, command, {"program": "", "model": model, **given}, given)
-    measured, others, more = _written(chosen, "verify", {"program": "", "model": model, **given, **checked}, checked)
+    flags = _rows(engine=chosen)
+    words, notes, rows = _written(flags, command, {"program": "", "model": model, **given}, given)
+    measured, others, more = _written(flags, "verify", {"program": "", "model": model, **given, **checked}, checked)
     named = any(model in word for word in chain(*words.values()))
     return Launch(
         chosen,
-        _rows(engine=chosen)[0]["version"],
+        flags[0]["version"],
         " ".join(chain(*words.values())),
         " ".join(chain(*(measured if "program" in measured else {**words, **measured}).values())),
         tuple(dict.fromkeys([*[ABOUT.format(model, title)][: int(named)], *notes, *others])),
@@ -149,16 +150,19 @@ def _rows(**cells: str) -> list[dict[str, Any]]:
 
 
 def _written(
-    engine: str, command: str, settings: Mapping[str, Any], required: Mapping[str, Any]
+    flags: Sequence[dict[str, Any]], command: str, settings: Mapping[str, Any], required: Mapping[str, Any]
 ) -> tuple[dict[str, list[str]], list[str], list[dict[str, Any]]]:
     """Return words of a command by quantity in the order of the table, notes, and rows of the flags.
 
-    `required` are the quantities that are said in any case, in a note where the table has no row of them.
+    `flags` are all rows of an engine, `required` the quantities that are said in any case, in a note where the table
+    has no row of them.
     """
+    engine, by_name = flags[0]["engine"], dict[str, list[dict[str, Any]]]()
+    for row in flags:
+        if row["command"] == command:
+            by_name.setdefault(row["quantity"], []).append(row)
     matching = {
-        name: _matching(engine, name, settings[name], _rows(engine=engine, command=command, quantity=name))
-        for name in dict.fromkeys(row["quantity"] for row in _rows(engine=engine, command=command))
-        if name in settings
+        name: _matching(engine, name, settings[name], rows) for name, rows in by_name.items() if name in settings
     }
     words = {
         name: [

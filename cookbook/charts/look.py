@@ -70,6 +70,15 @@ MEMORY_PARTS = {
     "workspace": "#696E6E",
 }
 
+# Phases of a step of post-training.
+PHASE_PARTS = {
+    "generation": "#D55E00",
+    "old policy": "#A170C6",
+    "reference": "#2F8F9D",
+    "training": "#0072B2",
+    "weight update": "#009E73",
+}
+
 MONEY_PARTS = {
     "hardware": "#0072B2",
     "network": "#2F8F9D",

@@ -27,6 +27,7 @@ _CODE = ("charts/*.py", "panels/*.py", "topics/*/charts.py", "topics/*/*panel.py
 # States of the charts that a panel does not show by their name alone.
 _STATES: dict[str, dict[str, Any]] = {
     "accuracy effects": {"model": "without neighbours"},
+    "finetuning phases": {"method": "grpo", "accelerator": "h100-sxm", "devices": 8},
     "training_run hours": {"picture": "curve", "accelerator": "k40"},
 }
 

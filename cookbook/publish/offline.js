@@ -1,19 +1,5 @@
 // After the panel's own scripts: stands in for the kernel. Every answer is looked up in the table of the page.
 const table = JSON.parse(document.getElementById("ck-table").textContent);
-const sizes = table.axes.map(([, values]) => values.length);
-
-// What the panel says where each choice has the value at this place.
-function told(places) {
-  const found = {};
-  for (const [path, axes, wide, ids, codes] of table.fields) {
-    const state = axes.reduce((sum, axis) => sum * sizes[axis] + places[axis], 0);
-    const id = ids[wide ? parseInt(codes.slice(state * wide, (state + 1) * wide), 36) : 0];
-    if (!id) continue;
-    const parent = path.slice(0, -1).reduce((at, key, k) => (at[key] ??= typeof path[k + 1] === "number" ? [] : {}), found);
-    parent[path.at(-1)] = table.pool[id];
-  }
-  return found;
-}
 
 const python = (value) => (Array.isArray(value) ? `[${value.map(python).join(", ")}]` : JSON.stringify(value));
 
@@ -22,7 +8,7 @@ function tableModel() {
   let now = { ...first }, seq = 0, open = "", error = "", message = {};
   const listening = {}, tell = (what) => listening[what]?.forEach((each) => each());
   const shown = () => {
-    const { charts, sources, ...said } = told(table.axes.map(([name]) => now[name]));
+    const { charts, sources, ...said } = told(table, table.axes.map(([name]) => now[name]));
     const values = table.axes.map(([name, values]) => [name, values[now[name]]]);
     const { signals, columns } = charts[now.picture];
     const asked = encodeURIComponent(JSON.stringify({ ...Object.fromEntries(values), picture: now.picture }));

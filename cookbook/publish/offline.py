@@ -1,7 +1,7 @@
 """A panel that works on a page without a kernel: every state of a few choices, computed when the page is built.
 
 The table contains what the panel shows in each state. Each word and number is stored once for each value of the
-choices on which it depends, so that a thousand states take little space; the page only looks them up.
+choices on which it depends, so that a thousand states take little space; the page only looks them up (``store.js``).
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import ast
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
+from string import digits, printable
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,8 @@ PICTURES = ("rate", "memory")
 LEFT_OUT = ("samples", "compare", "picture")  # of the notebook's panel; all else that it sets holds in every state
 SOURCED_BY = ("model", "precision", "optimiser")  # what the sources depend on, beside accelerators
 Way = tuple[str | int, ...]
+# Digits of a position: the printable characters that JSON and HTML write as they are.
+DIGITS = digits + "".join(char for char in printable[len(digits) : -5] if char not in '"\\<')
 
 
 def opening(code: str) -> dict[str, Any] | None:
@@ -69,8 +72,17 @@ def scripts(code: str) -> dict[str, Any]:
         Where the package was copied instead of installed.
     """
     vega = re.sub(r"export\{(\S+) as default\};?\s*$", r"globalThis.__cookbookEmbed=\1;", live.bundle_source())
-    own = (HERE / "offline.js").read_text(encoding="utf-8")
-    return {"style": Panel._css, "table": table(code), "modules": (vega, f"{Panel._esm}\n{own}")}
+    return {"style": Panel._css, "table": table(code), "modules": (vega, f"{Panel._esm}\n{script('offline')}")}
+
+
+def script(name: str) -> str:
+    """Return the script of a page, `name`, after the look-up in its tables."""
+    return "\n".join((HERE / f"{part}.js").read_text(encoding="utf-8") for part in ("store", name))
+
+
+def as_json(content: Any) -> str:
+    """Return `content` as JSON that no tag can end."""
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
 
 
 def axes(panel: Panel) -> dict[str, tuple[Any, ...]]:
@@ -101,7 +113,6 @@ def table(code: str) -> str:
     fixed = {name: value for name, value in arguments.items() if name not in CHOICES}
     panel = model_zoo(**arguments)
     choices, first = axes(panel), panel.values
-    leaves = [dict(_leaves(state)) for state in _states(panel, choices)]
     specs = {name: panel._spec(DRAWN[name]([panel._view.kept], None)) for name in PICTURES}
     content = {
         "shape": _shape(panel, choices),
@@ -109,9 +120,9 @@ def table(code: str) -> str:
         "name": panel.name,
         "kept": fixed,
         "axes": [[name, values, values.index(first[name])] for name, values in choices.items()],
-        **_packed(leaves, [len(values) for values in choices.values()]),
+        **packed(_states(panel, choices), [len(values) for values in choices.values()]),
     }
-    return json.dumps(content, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+    return as_json(content)
 
 
 def _states(panel: Panel, choices: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
@@ -189,40 +200,68 @@ def _leaves(node: Any, path: Way = ()) -> Iterator[tuple[Way, Any]]:
         yield path, node
 
 
-def _packed(states: Sequence[Mapping[Way, Any]], sizes: Sequence[int]) -> dict[str, Any]:
-    """Return the leaves of all states, each over the choices that it depends on.
+def packed(states: Iterable[Any], sizes: Sequence[int]) -> dict[str, Any]:
+    """Return the leaves of all `states`, each over the choices that it depends on.
+
+    Parameters
+    ----------
+    states : iterable
+        Nested mappings and lists, one per state in the order of the product of the choices.
+    sizes : sequence of int
+        Number of values of each choice.
 
     Returns
     -------
     dict
-        `pool`, all distinct values, the first of which means "absent"; `fields`, each with a path, the
-        choices that change it, the number of digits per entry, the positions in the pool of the values that it takes,
-        and, state by state of those choices, the index of its value in base 36.
+        `digits`, those of positions; `pool`, all distinct values, the first of which means "absent"; `fields`, each
+        with a path, the choices that change it, the number of digits per entry, the positions in the pool of the
+        values that it takes (none where entries are positions in the pool themselves), and, state by state of those
+        choices, the position of its value.
 
     Examples
     --------
-    >>> found = _packed([{("a",): "x"}, {("a",): "x"}, {("a",): "y"}, {}], [2, 2])
+    >>> found = packed([{"a": "x"}, {"a": "x"}, {"a": "y"}, {}], [2, 2])
     >>> found["pool"], found["fields"]
-    ([None, 'x', 'y'], [[['a'], [0, 1], 1, [0, 1, 2], '1120']])
+    ([None, 'x', 'y'], [[['a'], [0, 1], 1, [], '1120']])
     """
-    places = dict[str, int]()
+    positions = {json.dumps(None): 0}
     pool: list[Any] = [None]
 
-    def place(leaf: Any) -> int:
-        key = json.dumps(leaf)
-        if key not in places:
-            places[key] = len(pool)
+    def position(leaf: Any) -> int:
+        at = positions.setdefault(json.dumps(leaf), len(pool))
+        if at == len(pool):
             pool.append(leaf)
-        return places[key]
+        return at
 
+    by_state = [{path: position(leaf) for path, leaf in _leaves(state)} for state in states]
     fields = []
-    for path in dict.fromkeys(path for state in states for path in state):
-        at = np.array([place(state[path]) if path in state else 0 for state in states]).reshape(tuple(sizes))
+    for path in dict.fromkeys(path for state in by_state for path in state):
+        at = np.array([state.get(path, 0) for state in by_state]).reshape(tuple(sizes))
         for axis in range(at.ndim):
             if (at == at.take([0], axis)).all():
                 at = at.take([0], axis)
-        ids, indices = np.unique(at, return_inverse=True)
-        wide = len(np.base_repr(len(ids) - 1, 36)) if len(ids) > 1 else 0
-        codes = "".join(np.base_repr(code, 36).lower().zfill(wide) for code in indices.ravel().tolist()) if wide else ""
-        fields.append([list(path), [axis for axis in range(at.ndim) if at.shape[axis] > 1], wide, ids.tolist(), codes])
-    return {"pool": pool, "fields": fields}
+        axes = [axis for axis in range(at.ndim) if at.shape[axis] > 1]
+        fields.append([list(path), axes, *_coded(at.ravel(), len(pool))])
+    return {"digits": DIGITS, "pool": pool, "fields": fields}
+
+
+def _coded(at: np.ndarray, size: int) -> tuple[int, list[int], str]:
+    """Return digits per entry, positions in a pool of a `size`, and entries: in whichever way they are shorter."""
+    values, indices = np.unique(at, return_inverse=True)
+    few, direct = _written(indices.ravel(), len(values)), _written(at, size)
+    if len(values) == 1 or len(few) + len(str(values.tolist())) < len(direct):
+        return len(few) // at.size, values.tolist(), few
+    return len(direct) // at.size, [], direct
+
+
+def _written(numbers: np.ndarray, size: int) -> str:
+    """Return numbers below a `size` in as many digits each as the largest takes.
+
+    >>> _written(np.array([0, 3, 41]), 42), _written(np.zeros(3, dtype=int), 1)
+    ('03F', '')
+    """
+    width, rest, columns = 0, size - 1, []
+    while rest:
+        columns.append(numbers // len(DIGITS) ** width % len(DIGITS))
+        width, rest = width + 1, rest // len(DIGITS)
+    return "".join(DIGITS[digit] for entry in zip(*columns[::-1], strict=True) for digit in entry)

@@ -201,15 +201,16 @@ SAID = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("02-*.ip
 
 
 def little(demand: pd.DataFrame, said: str, asked: str) -> bool:
-    """Whether the row of text is sequences times tokens of two bytes, and text and vote compare its rate rightly."""
+    """Whether the row of text is sequences times tokens of four bytes, and text and vote compare its rate rightly."""
     kilobytes, rate, megabytes = demand.loc["text: Llama 3 8B"].astype(float)
     photographs = float(demand.loc["photographs: ResNet-50"].iloc[2].replace(",", ""))
     return (
         abs(megabytes - GPUS * rate * kilobytes / 1e3) < 0.01
         and f"about seven sequences of {kilobytes:.0f} kB per second, or about {1e3 * megabytes:.0f} kB/s" in said
         and round(GPUS * rate) == 7
-        and 1e4 < photographs / megabytes < 2e4
-        and "Answer: d) the photographs, more than ten thousand times as many" in asked
+        and 2e3 < photographs / megabytes < 1e4
+        and "Answer: d) the photographs, more than a thousand times as many" in asked
+        and f"a photograph {1e3 * float(demand.loc['photographs: ResNet-50'].iloc[0]):,.0f} bytes for about 25" in asked
     )
 
 
@@ -221,11 +222,24 @@ def test_a_language_model_reads_whole_sequences():
     alone = cb.match_storage("llama3_8b", "h100-sxm", fast, "c4-en-tokens", batch=1, accelerators=GPUS)
     seq = int(re.search(r"seq = (\d+)", alone.assumed.taken["step"])[1])
     row = table("02", "demand").loc["text: Llama 3 8B"].astype(float)
-    assert [row.iloc[0], row.iloc[1]] == [round(2 * seq / 1e3), round(alone.stages["accelerators"] / GPUS, 2)]
+    assert [row.iloc[0], row.iloc[1]] == [round(4 * seq / 1e3), round(alone.stages["accelerators"] / GPUS, 2)]
     other = table("02", "demand")
-    other.loc["text: Llama 3 8B"] = ["4", "0.89", "0.03"]
-    assert not little(other, cells["explain1"], asked)
-    assert not little(table("02", "demand"), cells["explain1"].replace("16 kB", "4 kB"), asked)
+    for text in (["4", "0.89", "0.03"], ["16", "0.89", "0.12"]):  # tokens of half a byte, and of two bytes
+        other.loc["text: Llama 3 8B"] = text
+        assert not little(other, cells["explain1"], asked)
+    assert not little(table("02", "demand"), cells["explain1"], asked.replace("a thousand", "ten thousand"))
+    assert not little(table("02", "demand"), cells["explain1"].replace("33 kB", "16 kB"), asked)
+
+
+def test_a_token_takes_four_bytes_where_two_cannot_number_the_vocabulary():
+    """Two bytes number 65,536 entries; a token costs 6 FLOP per parameter, a photograph three forward passes."""
+    vocabulary, said = cb.model("llama3_8b").arguments["vocab"], SAID["loop1"]
+    assert vocabulary > 2**16
+    assert f"or 4 if its vocabulary has more than {2**16:,} entries (that of Llama 3 has {vocabulary:,})" in said
+    assert "4 * 8192, " in SAID["demand"] and "# 8,192 tokens of 4 bytes in a sequence" in SAID["demand"]
+    token, photograph = 6 * cb.model("llama3_8b").ops.parameter_count, 6 * cb.model("resnet50").ops.macs.sum()
+    assert [round(flop / 5e9) * 5 for flop in (token, photograph)] == [50, 25]
+    assert "4 bytes for about 50 GFLOP of training" in words("02", "predict1")
 
 
 def test_the_page_says_that_the_cores_come_after_the_drive():

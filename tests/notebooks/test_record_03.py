@@ -61,7 +61,10 @@ def test_the_record_follows_from_the_tables():
 
 def test_the_record_names_what_it_assumes():
     load = decision("03")["Load"]
-    assert all(word in load for word in ("llama3_8b", "512 sequences", "8,192", "64 GPUs", "software", "bf16"))
+    assert all(
+        word in load
+        for word in ("llama3_8b", "512 sequences", "8,192", "64 GPUs", "software", "bf16", "; attention = flash3")
+    )
 
 
 @pytest.mark.parametrize(
@@ -83,40 +86,96 @@ def test_another_table_gives_another_record(which, place, column, text):
     assert not follows(tables["short"], tables["worth"], decision("03"))
 
 
+def prose() -> dict[str, str]:
+    """Return the text of each cell of the page."""
+    return {cell.id: cell.source for cell in nbformat.read(FOLDER / "03-parallelism-trade-offs.ipynb", 4).cells}
+
+
 def software_decides(ways: pd.DataFrame, first: str, said: dict[str, str], change: str) -> bool:
-    """Whether the text names what the table of software shows: recomputation, the longer step and the interval."""
+    """Whether the text names what the table of software shows: recomputation, kernel, longer step and interval."""
     steps, plain = {name: figures(text) for name, text in ways["step, 80 % [s]"].items()}, "megatron-core"
     slow, recomputes = steps["PyTorch FSDP"], ways["fastest FSDP configuration"].str.contains("recomputation")
     return (
         first.split("software = ")[1].startswith(plain)
         and list(ways.index[recomputes]) == ["PyTorch FSDP"]
-        and 1.5 < slow[0] / steps[plain][0] < 1.7
-        and "a step takes more than half as long again" in said["layouts-why"]
+        and ways["attention"].tolist() == ["flash3", "flash2", "flash2"]
+        and 1.41 < slow[0] / steps[plain][0] < 1.5
+        and "with it a step takes over 40 % longer" in said["layouts-why"]
         and slow[0] > steps[plain][2]
         and "That estimate is outside the interval for Megatron-Core." in said["layouts-why"]
-        and "without recomputation it no longer fits" in said["layouts-why"]
+        and "because its kernels are not fused: without recomputation it no longer fits" in said["layouts-why"]
+        and "is the attention kernel: FlashAttention 2 instead of 3." in said["layouts-why"]
         and all("NVIDIA's Megatron-Core" in said[cell] for cell in ("memory-why", "layouts-why"))
         and change.startswith("other software, ")
     )
 
 
 def test_the_software_decides_more_than_the_interval():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "03-parallelism-trade-offs.ipynb", 4).cells}
+    said = prose()
     ways, record = table("03", "software"), decision("03")
     load, change = record["Load"], record["What would change it"]
     assert software_decides(ways, load, said, change)
     job = dict(devices=64, batch=1, global_batch=512, zero=3, tp=1, pp=1, recompute="none")
     for name, row in ways.iterrows():
-        step = cb.train_step("llama3_8b", "dgx-h100", software=name, **job)
+        step = cb.train_step("llama3_8b", "dgx-h100", software=name, attention=row["attention"], **job)
         fits = step.memory_bytes <= cb.machine("dgx-h100").accelerator.memory_bytes
-        assert fits == ("recomputation" not in row.iloc[0])
-        assert not fits or row.iloc[1] == f"{step.point:#.3g} ({step.low80:#.3g} to {step.high80:#.3g})"
+        assert fits == ("recomputation" not in row.iloc[1])
+        assert not fits or row.iloc[2] == f"{step.point:#.3g} ({step.low80:#.3g} to {step.high80:#.3g})"
     assert not software_decides(ways, load, said, change.removeprefix("other software, "))
     assert not software_decides(ways, load.replace("megatron-core", "PyTorch FSDP"), said, change)
-    for column, text in enumerate(("ZeRO 3, micro-batch 2", "8.60 (7.01 to 10.6)")):
+    for column, text in enumerate(("flash1", "ZeRO 3, micro-batch 2", "8.60 (7.01 to 10.6)")):
         other = ways.copy()
         other.iloc[2, column] = text
         assert not software_decides(other, load, said, change)
+
+
+def shares(steps: list[float], words: str) -> bool:
+    """Whether recomputation is over half of the difference, and the attention kernel over half of the rest."""
+    fast, again, kernel, slow = steps
+    part, rest = (again - fast) / (slow - fast), (kernel - again) / (slow - again)
+    told = "More than half of the difference is the recomputation, and more than half of the rest is the attention"
+    return told in words and 0.51 < part < 0.6 and 0.51 < rest < 0.6
+
+
+def test_the_text_says_what_lengthens_the_step_of_fsdp():
+    """The same configuration in the software of the first row, and with its kernel, says how much each part costs."""
+    said = prose()["layouts-why"]
+    job = dict(devices=64, global_batch=512, zero=3, tp=1, pp=1)
+    ways = [
+        ("megatron-core", "flash3", "none", 1),
+        ("megatron-core", "flash3", "full", 2),
+        ("megatron-core", "flash2", "full", 2),
+        ("PyTorch FSDP", "flash2", "full", 2),
+    ]
+    steps = [
+        cb.train_step(
+            "llama3_8b", "dgx-h100", software=name, attention=kernel, recompute=again, batch=batch, **job
+        ).point
+        for name, kernel, again, batch in ways
+    ]
+    shown = table("03", "software")["step, 80 % [s]"].map(lambda text: figures(text)[0])
+    assert [shown.iloc[0], shown.iloc[2]] == pytest.approx([steps[0], steps[3]], rel=0.005)
+    assert shares(steps, said)
+    assert not shares([*steps[:3], 11.2], said) and not shares([steps[0], 8.0, *steps[2:]], said)
+    assert not shares(steps, said.replace("More than half of the difference", "Most of the difference"))
+
+
+def uncertain(short: pd.DataFrame, orders: pd.DataFrame, said: str) -> bool:
+    """Whether the text states how far the rows differ, and what our first choice costs where it was measured."""
+    most, cost = max(int(text) for text in short["slower than the first [%]"]), 100 * (orders.chosen.max() - 1)
+    return (
+        f"The rows of the first table differ by {most} % at most." in said
+        and f"in measured rankings, our first choice costs up to {cost:.0f} % ([recipe 08]" in said
+        and cost > most
+    )
+
+
+def test_the_rows_differ_by_less_than_a_ranking_is_off():
+    said = prose()["layouts-why"]
+    short, orders = table("03", "layouts"), cb.accuracy(by="layouts", kind="transformer")
+    assert uncertain(short, orders, said)
+    assert not uncertain(short, orders.assign(chosen=1.05), said)
+    assert not uncertain(short.assign(**{"slower than the first [%]": "9"}), orders, said)
 
 
 def title(small: tuple[float, float], large: tuple[float, float]) -> str:
@@ -145,7 +204,7 @@ def test_the_title_of_the_chart_names_both_ends_of_its_bands():
 
 
 def test_the_chart_of_efficiencies_begins_with_its_data():
-    every = {cell.id: cell.source for cell in nbformat.read(FOLDER / "03-parallelism-trade-offs.ipynb", 4).cells}
+    every = prose()
     chart = cb.charts.efficiencies(
         pd.DataFrame([{"devices": n, "share": 90.0, "network": "a", "low": 80.0, "high": 90.0} for n in (8, 64)]),
     )
@@ -156,6 +215,6 @@ def test_the_chart_of_efficiencies_begins_with_its_data():
 
 
 def test_the_rule_of_what_fits_is_named_and_that_of_recipe_01_differs():
-    every = {cell.id: cell.source for cell in nbformat.read(FOLDER / "03-parallelism-trade-offs.ipynb", 4).cells}
+    every = prose()
     assert "without an interval" in every["memory-why"] and "[recipe 01]" in every["memory-why"]
     assert "memory, 80 % [GiB]" in table("01", "methods")

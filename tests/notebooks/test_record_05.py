@@ -5,7 +5,7 @@ import re
 import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, WAYS, decision, table, words
 
 import cookbook as cb
 
@@ -100,16 +100,26 @@ def test_the_two_means_over_publishers_are_told_apart():
 
 
 def over_a_fifth(line: str, asked: str) -> bool:
-    """Whether question and answer state the printed factor: more than a fifth, and less than a quarter."""
+    """Whether the question gives the printed days, and the answer their factor: from a fifth to a quarter more."""
     factor = float(re.search(r"a factor of ([\d.]+)", line)[1])
-    phrase = "is a little over a fifth above the point", "a little over a fifth more:"
-    return 1.2 < factor < 1.25 and all(each in asked for each in phrase)
+    gpus, point, top = re.search(r"from (\d+) GPUs, ([\d.]+) days and ([\d.]+) at the top", line).groups()
+    stated = f"{gpus} H100s take {point} days by the estimate, and {top} days at the top of the interval. How many more"
+    question, answer = asked.split("Answer: ")
+    return (
+        1.2 < factor < 1.25
+        and factor == pytest.approx(float(top) / float(point), abs=0.006)
+        and stated in question
+        and "above the point" not in question
+        and "a little over a fifth more:" in answer
+    )
 
 
 def test_the_question_on_the_order_states_the_factor():
     line, asked = words("05", "plans").splitlines()[0], words("05", "predict3")
     assert over_a_fifth(line, asked)
     assert not over_a_fifth(line.replace("a factor of 1.23", "a factor of 1.19"), asked)
+    assert not over_a_fifth(line.replace("45.1 at the top", "46.1 at the top"), asked)
+    assert not over_a_fifth(line, asked.replace("36.7 days", "37.7 days"))
 
 
 def software_decides(ways: pd.DataFrame, orders: pd.DataFrame, said: str, record: dict[str, str]) -> bool:
@@ -120,7 +130,11 @@ def software_decides(ways: pd.DataFrame, orders: pd.DataFrame, said: str, record
         ways.loc["megatron-core"].tolist() == ours
         and "software = megatron-core" in record["Load"]
         and counts.loc["PyTorch FSDP"].iloc[0] > counts.loc["megatron-core"].iloc[1]
-        and "needs more GPUs by its estimate than Megatron-Core at the top of its interval" in said
+        and "whose attention is assumed to be FlashAttention 2 (3 for Megatron-Core), needs more GPUs by its estimate "
+        "than Megatron-Core at the top of its interval. With an older attention kernel it needs still more."
+        in said
+        and "FSDP shards the gradients as well, so ZeRO 1 is left out" in said
+        and "; attention = flash3" in record["Load"]
         and "The orders above are for NVIDIA's Megatron-Core" in said
         and record["What would change it"].startswith("other software, ")
     )
@@ -129,19 +143,31 @@ def software_decides(ways: pd.DataFrame, orders: pd.DataFrame, said: str, record
 ENDS = ("estimate", "interval")
 
 
+def in_time(count: int, software: str, end: str, **how) -> float:
+    """Return the days of the job of the page on a number of GPUs, at one end of the interval."""
+    how = WAYS[software] | how
+    plan = cb.planning.plan_run(
+        "llama3_8b", "h100-sxm", count, 1e12, global_batch=count * round(512 / count), software=software, **how
+    )
+    assert software == "megatron-core" or plan.layouts.table.zero[0] >= 2, "FSDP has no ZeRO 1"
+    return plan.table[end][0]
+
+
 def test_the_software_decides_more_than_the_interval():
     ways, orders, record, said = table("05", "software"), table("05", "orders"), decision("05"), SAID["explain3"]
     assert software_decides(ways, orders, said, record)
     for software, shown in ways.iterrows():
         for end, text in zip(("days", "days_high"), shown, strict=True):
             order = int(text.split()[0])
-            days = [
-                cb.planning.plan_run(
-                    "llama3_8b", "h100-sxm", n, 1e12, global_batch=n * round(512 / n), software=software
-                )
-                for n in (order, max(int(name.split()[0]) for name in orders.index if int(name.split()[0]) < order))
-            ]
-            assert days[0].table[end][0] <= 28 < days[1].table[end][0]
+            fewer = max(int(name.split()[0]) for name in orders.index if int(name.split()[0]) < order)
+            assert in_time(order, software, end) < 0.997 * 28 < 1.003 * 28 < in_time(fewer, software, end)
+            older = dict(attention="flash1")
+            assert software != "PyTorch FSDP" or in_time(order, software, end, **older) > 28, "an older kernel is late"
+    assert cb.planning.plan_run("llama3_8b", "h100-sxm", 56, 1e12, global_batch=504).assumed.count("attention = flash3")
+    assert not software_decides(ways, orders, said.replace("FlashAttention 2 (3", "FlashAttention 3 (3"), record)
+    assert not software_decides(ways, orders, said.replace("so ZeRO 1 is left out", ""), record)
+    load = record["Load"].replace("; attention = flash3", "")
+    assert not software_decides(ways, orders, said, record | {"Load": load})
     change = record["What would change it"].removeprefix("other software, ")
     assert not software_decides(ways, orders, said, record | {"What would change it": change})
     for row, text in ((0, "40 GPUs"), (2, "56 GPUs")):

@@ -402,6 +402,8 @@ def needs_agree(state: State) -> set[str]:
 
 def methods_agree(state: State) -> set[str]:
     """What fits is what is drawn: the sum of the parts, its interval, and the memory of one device."""
+    if "role" not in state["drawn"]:
+        return phases_agree(state)
     drawn, title = state["drawn"], state["title"]
     room = float(drawn.loc[drawn["role"] == "device", "bytes"].iloc[0])
     bars = (
@@ -431,6 +433,23 @@ def methods_agree(state: State) -> set[str]:
     assert f" {own['text'].partition('|')[2]} " in state["headline"]
     assert title.endswith(f" can train in {of}")
     return {own["text"].partition("|")[2]}
+
+
+def phases_agree(state: State) -> set[str]:
+    """The step of the headline is the first bar that fits; the title names its longest phase, with its share."""
+    drawn, title = state["drawn"], state["title"]
+    bars = drawn.groupby("row", sort=False).agg({"value": "sum", "low": "first", "high": "first", "text": "first"})
+    fits = bars["text"].str.contains("|", regex=False)
+    own = bars[fits].iloc[0]
+    assert told(state["bold"], lambda value: human(value, "s"), own["value"])
+    assert own["low"] <= own["value"] <= own["high"] and not bars.loc[~fits, "value"].any()
+    assert f" {own['text'].partition('|')[2]} " in state["headline"]
+    parts = drawn[drawn["row"] == own.name].set_index("part")["value"]
+    longest, share = re.match(r"(.+) takes (.+) of a step that trains ", title).groups()
+    assert longest.casefold() == parts.idxmax() and told(share, percent, parts.max() / own["value"])
+    assert title.casefold().endswith(own.name.casefold())
+    assert sum(part.value for part in state["parts"]) == pytest.approx(own["value"], rel=ROUNDED)
+    return {"phases"}
 
 
 def serving_agrees(state: State) -> set[str]:
@@ -590,7 +609,7 @@ KINDS = {
     "training_run": {"meet", "miss"},
     "host": {"links", ""},
     "model_zoo": {"zoo", "some can", "none can", "memory"},
-    "finetuning": {"fits", "likely fits", "does not fit"},
+    "finetuning": {"fits", "likely fits", "does not fit", "phases"},
     "serving": {"kept"},
     "this_machine": {"networks", "products"},
     "cluster": {"served", "static", "fifo"},

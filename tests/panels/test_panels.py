@@ -714,6 +714,26 @@ def test_what_fine_tuning_cannot_use_is_told(tuning: Any, change: dict[str, Any]
     assert tuning.shown["error"] and all(word in tuning.answer for word in words), tuning.answer
 
 
+@pytest.mark.parametrize("method, off", [("dpo", {"group", "prompt", "answer", "steps"}), ("grpo", {"seq", "tokens"})])
+def test_dpo_and_grpo_show_the_phases_of_a_step(tuning: Any, method: str, off: set[str]) -> None:
+    """Parts, table, code and file are those of the call; of GPUs that hold none of the ways the reason is told."""
+    tuning.update(method=method, accelerator="h100-sxm", devices=8)
+    first, second = tuning.code.splitlines()
+    found = eval(second, {"cb": cb})
+    own = found.table.iloc[0]
+    assert tuning.answer.startswith(f"Llama 3 8B with {method.upper()} of all weights fits 8 × H100 SXM5 80GB: ")
+    assert repr(eval(first, {"cb": cb})) == repr(tuning) and tuning.shown["picture"] == "phases"
+    parts = {part["name"]: part["value"] for part in tuning.shown["parts"]}
+    assert sum(parts.values()) == pytest.approx(own["step_seconds"]) and parts["training"] == own["training_seconds"]
+    assert f"take {cb.human(3600 * own['hours'], 's')} and cost {dollars(own['usd'])} (" in tuning.answer
+    assert tuning.shown["chips"][0][0] == "composed, not measured"
+    assert {name for name, reasons in tuning.shown["off"].items() if reasons} == off
+    tuning.update(model="llama3_70b", accelerator="rtx-4090", devices=1)
+    assert tuning.shown["faulty"] == "devices" and "of 24 GiB a device" in tuning.answer
+    tuning.update(model="llama3_8b", accelerator="h100-sxm", method="lora")
+    assert tuning.shown["picture"] == "memory" and not tuning.shown["error"]
+
+
 def test_a_pinned_method_stays_as_a_ghost_and_what_does_not_fit_has_no_time(tuning: Any) -> None:
     tuning.pin()
     tuning.update(method="qlora")

@@ -4,6 +4,7 @@ often to write a checkpoint.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -167,14 +168,18 @@ def _figure(value: float) -> str:
 
 
 def step_parts(
-    frame: pd.DataFrame, title: str | None = None, axis: str = "Device time per sample [ms]", key: str = PARTS_KEY
+    frame: pd.DataFrame,
+    title: str | None = None,
+    axis: str = "Device time per sample [ms]",
+    key: str = PARTS_KEY,
+    parts: Mapping[str, str] | None = None,
 ) -> Any:
     """Return the chart of the parts of a step, one stacked bar per row.
 
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `row` (label, in order from the top), `part` (a key of `TIME_PARTS`), `value` (in the unit that the
+        Tidy rows: `row` (label, in order from the top), `part` (a key of `parts`), `value` (in the unit that the
         axis says), `text` (words at the right of the row, once a row); where there is an interval of the whole, `low`
         and `high`, its ends, once a row.
     title : str, optional
@@ -183,6 +188,8 @@ def step_parts(
         What the bars measure, with its unit.
     key : str
         What the marks mean.
+    parts : mapping of str to str, optional
+        Colour of each part, in their order; those of `TIME_PARTS` by default.
 
     Returns
     -------
@@ -197,7 +204,7 @@ def step_parts(
     >>> step_parts(pd.DataFrame(rows, columns=["row", "part", "value", "text"])).title.text
     '1 takes least, 8 1.5 times as long'
     """
-    colours = {**TIME_PARTS, "other": MUTED}
+    colours = {**(parts or TIME_PARTS), "other": MUTED}
     colour = look.coloured(
         "shown", colours, look.top_legend(columns=3, symbolType="square", values=alt.ExprRef("parts"))
     )
@@ -209,7 +216,7 @@ def step_parts(
         x=x, y=look.rows_axis(_ROOM), tooltip=tip, color=colour, order=alt.Order("place:Q")
     )
     totals = frame.groupby("row", sort=False)["value"].sum()
-    takeaway = f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
+    title = title or f"{totals.idxmin()} takes least, {totals.idxmax()} {totals.max() / totals.min():.1f} times as long"
     words = "Stacked bars, one per row: the parts of a step in one fixed order and colour."
     whisker = (
         look.rows_with("high")
@@ -217,12 +224,12 @@ def step_parts(
         .encode(x=alt.X("low:Q", scale=look.linear_scale("most")), x2="high:Q", y=look.rows_axis(_ROOM))
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bars, whisker]
-    return look.finished(frame, layers, title or takeaway, key, words, **part_ends(frame))
+    return look.finished(frame, layers, title, key, words, **part_ends(frame, parts or TIME_PARTS))
 
 
-def part_ends(frame: pd.DataFrame) -> dict[str, Any]:
+def part_ends(frame: pd.DataFrame, parts: Mapping[str, str] = TIME_PARTS) -> dict[str, Any]:
     """Signals of `step_parts` that follow from its frame."""
-    return {"most": look.longest_row(frame), "parts": look.large_parts(frame, TIME_PARTS)}
+    return {"most": look.longest_row(frame), "parts": look.large_parts(frame, parts)}
 
 
 def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:

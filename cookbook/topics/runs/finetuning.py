@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +25,18 @@ from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
 from cookbook.prediction.measurements import Measurement, stated
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR, Price
+from cookbook.topics.runs.post_training import (
+    HOURS,
+    IN_BYTES,
+    MEMORY,
+    POST_TRAINING,
+    USD,
+    PostTraining,
+    able_rows,
+    phases_of,
+    post_trained,
+    with_ends,
+)
 from cookbook.topics.runs.search import (
     CHECK,
     LANGUAGE_MODEL,
@@ -38,6 +51,7 @@ from cookbook.topics.runs.search import (
 )
 from cookbook.workloads.zoo import Workload
 
+# Weights that train; of supervised fine-tuning they are its method, of which "sft" compares all.
 METHODS = {"full": "full fine-tuning", "lora": "LoRA", "qlora": "QLoRA"}
 SMALLER_METHODS = {"full": ("lora", "qlora"), "lora": ("qlora",), "qlora": ()}
 RECOMPUTE, ZERO = ("none", "full"), (0, 2, 3)
@@ -53,6 +67,22 @@ MICRO_BATCHES = tuple(2**power for power in range(11))
 STATES = ("weights", "gradients", "optimiser")
 PARTS = (*STATES, "gathered", "activations", "transient", "reserved")
 SMALL_OPTIMISER = "adam-8bit"
+# Rollouts of one step by default: sequences as long as those of other methods.
+OF_ROLLOUTS = {"group": 8, "input_len": LENGTH // 2, "output_len": LENGTH // 2}
+BATCHES = {
+    "sft": "{} passes of each device",
+    "dpo": "{} pairs for each of a pass of each device",
+    "grpo": "{} prompts for each sequence of a pass of each device",
+}
+# What is taken of each step of GRPO.
+ON_POLICY = {
+    "longest_output": "output_len, as if all answers were equal",
+    "updates": "one per step",
+    "rewards": "those that take no time",
+    "prefill": "once for each prompt",
+}
+# Columns of the ways of post-training that their table does not repeat.
+NOT_SHOWN = ("method", "answers", "generating", "seq", *(f"{name}_bytes" for name in PARTS))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -153,7 +183,10 @@ class FineTuning(Result):
         >>> tuned.launch().command.split(" ")[:3]
         ['tune', 'run', 'lora_finetune_single_device']
         """
-        own, shared = self._table.iloc[one_of("row", row, self._able, "does not fit the memory")], self.settings
+        own, shared = (
+            self._table.iloc[one_of("row", row, able_rows(self._table), "does not fit the memory")],
+            self.settings,
+        )
         devices, adapted = int(own["devices"]), own["method"] != "full"
         node = devices_of_a_node(devices, int(shared["per_node"]))
         settings = {
@@ -170,21 +203,19 @@ class FineTuning(Result):
         return launch("finetune", engine, settings, {**CHECK, "log_memory": "yes"})
 
     @property
-    def _able(self) -> list[int]:
-        """Return the rows that fit, or likely do."""
-        able: list[int] = np.flatnonzero(self._table["fits"].isin(("yes", "likely"))).tolist()
-        return able
-
-    @property
     def measured(self) -> tuple[Measurement, ...]:
         """Measured runs of exactly the first way that fits, or likely does, with any version of its software."""
-        return self.steps.one(self.tried[self._able[0]]).measured if self.steps and self._able else ()
+        return (
+            self.steps.one(self.tried[able_rows(self._table)[0]]).measured
+            if self.steps and able_rows(self._table)
+            else ()
+        )
 
     def facts(self) -> dict[str, str]:
         """Return measured runs, the estimate and the command that measures it of the first way that fits; why others
         do not; assumptions."""
         whys, first = "; ".join(why for why in self._table["why"] if why), dict[str, str]()
-        for row in self._table.iloc[self._able[:1]].to_dict("records"):
+        for row in self._table.iloc[able_rows(self._table)[:1]].to_dict("records"):
             point, low, high = (units.human(row[f"step_{end}"], "s") for end in ("seconds", "low", "high"))
             first = stated(self.measured, f"{point} per step ({low} to {high}, 80 %)", self.launch)
         return {**first, **({"Does not fit": whys} if whys else {}), **super().facts()}
@@ -195,13 +226,13 @@ class FineTuning(Result):
             {
                 "Method": METHODS[row["method"]],
                 "Devices": f"{row['devices']:,}",
-                "Memory of one (80 %)": _needs(row),
+                "Memory of one (80 %)": with_ends(row, MEMORY, IN_BYTES),
                 "Fits": row["fits"],
                 "ZeRO": row["zero"],
                 "Checkpointing": row["recompute"],
                 "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}",
-                "Hours (80 %)": _ends(row, "hours") if row["hours"] == row["hours"] else "",
-                "Cost (80 %)": _ends(row, "usd", units.dollars) if row["usd"] == row["usd"] else "not known",
+                "Hours (80 %)": with_ends(row, HOURS, "{:,.3g}".format),
+                "Cost (80 %)": with_ends(row, USD, units.dollars) or "not known",
                 "Longest sequence": f"{row['largest_seq']:,}",
                 "Largest micro-batch": f"{row['largest_micro_batch']:,}",
             }
@@ -211,11 +242,13 @@ class FineTuning(Result):
 
     def summary(self) -> str:
         """Return the first way that fits, or that none does, in one line."""
-        able = self._table[self._table["fits"].isin(("yes", "likely"))]
-        row = (self._table if able.empty else able).iloc[0]
+        able = able_rows(self._table)
+        row = self._table.iloc[next(iter(able), 0)]
         where = f"{METHODS[row['method']]} on {_devices(row)}"
-        head = f"{self.title}, {where}: {_needs(row)} of {units.human(row['capacity_bytes'], 'iB')}, "
-        if able.empty:
+        head = (
+            f"{self.title}, {where}: {with_ends(row, MEMORY, IN_BYTES)} of {units.human(row['capacity_bytes'], 'iB')}, "
+        )
+        if not able:
             return f"{head}does not fit"
         hours = f", {row['hours']:,.3g} h" if row["hours"] == row["hours"] else ""
         fits = "fits" if row["fits"] == "yes" else "likely fits"
@@ -226,8 +259,17 @@ class FineTuning(Result):
     model=LANGUAGE_MODEL,
     accelerator=SYSTEM,
     tokens=TOKENS,
-    method=Field.choice(*METHODS, many=True),
+    method=Field.choice("sft", *METHODS, *POST_TRAINING, many=True),
     devices=Field.count(many=True),
+    fine_tuning=Field.choice(*METHODS, many=True),
+    group=Field.count(2, MAX_SEQUENCES, unit="answers"),
+    **{
+        name: Field.count(high=MAX_TOKENS // 4, unit="tokens") for name in ("input_len", "output_len", "longest_output")
+    },
+    steps=Field.count(high=MAX_SEQUENCES, unit="steps"),
+    generators=Field.count(0),
+    reference=Field.flag(),
+    rollout=Field.text(),
     epochs=Field.number(high=1e24),
     rank=Field.row("rank", KIND),
     **{name: Field.row(name, KIND) for name in ("target_modules", "optimiser", "attention")},
@@ -264,8 +306,22 @@ def finetune(
     software: str = "",
     hourly: float | None = None,
     way: str = "",
-) -> FineTuning:
+    fine_tuning: str | Sequence[str] = "",
+    group: int | None = None,
+    input_len: int | None = None,
+    output_len: int | None = None,
+    longest_output: int | None = None,
+    steps: int | None = None,
+    generators: int = 0,
+    reference: bool = True,
+    rollout: str = "",
+) -> FineTuning | PostTraining:
     """Return memory, time and cost of fine-tuning on a few devices, each with its own sequences (data parallelism).
+
+    Supervised fine-tuning (SFT) learns the tokens of a data set. DPO learns which of two answers is preferred: the
+    policy is trained on both, and a frozen reference passes over both. GRPO learns from rewards: in each step the
+    policy answers every prompt `group` times (the rollouts), its log-probabilities and those of the reference are
+    computed, it is trained on all sequences, and its weights go to the generator.
 
     Parameters
     ----------
@@ -276,9 +332,10 @@ def finetune(
     tokens : float or str, optional
         Tokens of the data set, such as ``2e7`` or ``"20 M"``; without them there are no hours and no USD.
     method : str or sequence of str
-        "full", "lora" or "qlora" (frozen weights in 4 bits), or several to compare.
+        Supervised fine-tuning by "full" (all weights), "lora" or "qlora" (frozen weights in 4 bits), by several to
+        compare, or by all three ("sft"); or "dpo" or "grpo".
     devices : int or sequence of int
-        Accelerators, or several numbers to compare.
+        Accelerators that train, or several numbers to compare.
     epochs : float
         Passes over the data set.
     rank : int, optional
@@ -292,9 +349,9 @@ def finetune(
     example_tokens : float, optional
         Mean tokens of an example where each is padded to `seq`; by default examples are packed, and nothing is padded.
     micro_batch : int
-        Sequences of one device in one pass.
+        Sequences of one device in one pass; of DPO pairs.
     global_batch : int, optional
-        Sequences of one step of all devices; 8 passes of each by default.
+        Sequences of one step of all devices, of DPO pairs, of GRPO prompts; 8 for each sequence of a pass by default.
     recompute : str, optional
         Activation checkpointing, "none" or "full"; by default both are tried.
     zero : int, optional
@@ -303,12 +360,31 @@ def finetune(
         As for `cookbook.train_step`; the software is "torchtune" by default: compiled layers, and a loss in chunks.
     hourly : float, optional
         Price of one hour of one accelerator [USD/h]; from dated prices, as `hourly_usd` with `way`, by default.
+    fine_tuning : str or sequence of str
+        Of DPO and GRPO the weights that train, "full", "lora" or "qlora"; all three are compared by default. With
+        adapters the reference is the policy without them, and needs no memory of its own.
+    group : int, optional
+        Of GRPO: answers per prompt; 8 by default.
+    input_len, output_len : int, optional
+        Of GRPO: tokens of a prompt and of an answer, on average; 1,024 each by default.
+    longest_output : int, optional
+        Of GRPO: tokens of the longest answer of a step, for which the rollouts wait and which must fit in training; by
+        default all are equal.
+    steps : int, optional
+        Of GRPO: weight updates, each from rollouts of its own; without them there are no hours and no USD.
+    generators : int
+        Of GRPO: accelerators of the same kind that generate and do not train; by default those that train do both, in
+        turns, and training states leave for host memory meanwhile where that is faster or needed.
+    reference : bool
+        Of GRPO: whether a frozen reference is asked, for the KL term of the loss.
+    rollout : str
+        Of GRPO: software that generates, as the software of `cookbook.generate`.
 
     Returns
     -------
-    FineTuning
+    FineTuning or PostTraining
         `table`, `memory` by part, and `changes`: what checkpointing, a smaller optimiser, adapters, weights of 4 bits,
-        shorter sequences and more devices would give.
+        shorter sequences and more devices would give; of DPO and GRPO `table` and `phases`.
 
     Raises
     ------
@@ -322,11 +398,31 @@ def finetune(
     >>> tuned = finetune("llama3_8b", "rtx-4090", "20 M", method=["full", "qlora"])
     >>> tuned.table["fits"].tolist()[0], bool(tuned.table["hours"].iloc[1] > 0)
     ('no', True)
+    >>> aligned = finetune("llama3_8b", "h100-sxm", method="grpo", fine_tuning="full", devices=8, output_len=512)
+    >>> aligned.table["bound"].tolist(), aligned.phases["phase"].tolist()[:3]
+    (['training'], ['generation', 'old_policy', 'reference'])
     """
+    of_rollouts: dict[str, Any] = {
+        "group": group,
+        "input_len": input_len,
+        "output_len": output_len,
+        "longest_output": longest_output,
+        "steps": steps,
+        "generators": generators or None,
+        "rollout": rollout or None,
+    }
+    of_data = {
+        "tokens": tokens,
+        "seq": seq,
+        "example_tokens": example_tokens,
+        "epochs": None if epochs == 1 else epochs,
+    }
+    kind, trained = _kind(method, fine_tuning)
+    _check_kind(kind, of_rollouts, of_data, reference)
     job = _job(
         model_of(model),
         machine_of(accelerator),
-        method=method,
+        method=trained,
         devices=devices,
         rank=rank,
         target_modules=target_modules,
@@ -340,12 +436,17 @@ def finetune(
         attention=attention,
         precision=precision,
         software=software,
+        kind=kind,
+        reference=reference,
+        **of_rollouts,
     )
-    ways, steps, tried = _chosen(job)
-    changes = _changes(job, ways)
     price = hour_usd(accelerator, hourly, way or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
-    table = _spent(ways, tokens_in_all, price)
+    if kind in POST_TRAINING:
+        return _post_trained(job, tokens_in_all, price)
+    ways, tried_steps, tried = _chosen(job)
+    changes = _changes(job, ways)
+    table = _spent(ways, tokens_in_all / (ways["global_batch"] * ways["seq"]), ways["devices"], price)
     table = table.assign(**_largest(job, ways), why=[_why(row, changes) for row in ways.to_dict("records")])
     title = f"{job['network'].title} on {job['machine'].accelerator.name}"
     parts = {f"{name}_bytes": name for name in PARTS}
@@ -367,8 +468,52 @@ def finetune(
             **{name: value or job["taken"].get(name) for name, value in job["same"].items()},
             "optimiser": job["same"]["optimiser"] or USUAL_OPTIMISER,
         },
-        steps,
+        tried_steps,
         tried,
+    )
+
+
+def _kind(methods: Sequence[str], fine_tuning: Sequence[str]) -> tuple[str, tuple[str, ...]]:
+    """Return "sft", "dpo" or "grpo", and the weights that train."""
+    kind = next((name for name in methods if name in POST_TRAINING), "sft")
+    if kind != "sft" and len(methods) > 1:
+        raise refused("method", list(methods), f": {kind} has a table of its own; give method = {kind!r} alone")
+    if kind == "sft" and fine_tuning:
+        what = "is for method = 'dpo' or 'grpo'; of supervised fine-tuning, give method = {!r}".format(*fine_tuning)
+        raise refused("fine_tuning", list(fine_tuning), what)
+    trained = fine_tuning if kind != "sft" else methods if "sft" not in methods else ()
+    return kind, tuple(trained) or tuple(METHODS)
+
+
+def _check_kind(kind: str, of_rollouts: Mapping[str, Any], of_data: Mapping[str, Any], reference: bool) -> None:
+    """Refuse arguments of another method."""
+    remedies = {
+        "tokens": "give steps",
+        "seq": "give input_len and output_len",
+        "example_tokens": "give output_len",
+        "epochs": "give steps",
+    }
+    for name, value in (of_data if kind == "grpo" else of_rollouts).items():
+        if value is not None:
+            of_data_set = f"is of a data set, where GRPO makes its own; {remedies.get(name)}"
+            what = of_data_set if kind == "grpo" else "is of rollouts; leave it out, or give method = 'grpo'"
+            raise refused(name, value, what)
+    if not reference and kind != "grpo":
+        raise refused("reference", reference, ": DPO has one and SFT none; give reference = False for 'grpo' alone")
+
+
+def _post_trained(job: dict[str, Any], tokens: float, price: Price) -> PostTraining:
+    """Return post-training by DPO or GRPO."""
+    ways = post_trained(job, _rows)
+    steps = tokens / ways["tokens"] if job["steps"] is None else job["steps"]
+    table = _spent(ways, steps, ways["devices"] + ways["generators"], price)
+    return PostTraining(
+        f"{job['network'].title} on {job['machine'].accelerator.name}",
+        table[["method", *(name for name in table if name not in NOT_SHOWN)]],
+        phases_of(job, table),
+        price,
+        tuple(dict.fromkeys((*job["assumed"], *job["told"]))),
+        network=(job["network"].name, job["network"].title),
     )
 
 
@@ -379,9 +524,11 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         name = machine.accelerator.name
         remedy = "give one like it with its memory_bytes, as cb.accelerator does"
         raise Refused(Refusal(f"no memory size is known of {name}: {remedy}", field="accelerator"))
+    rollouts, kind = _rollouts(arguments), arguments["kind"]
     seq = LENGTH if arguments["seq"] is None else arguments["seq"]
+    seq = rollouts["input_len"] + rollouts["output_len"] if kind == "grpo" else seq
     software = arguments["software"] or SOFTWARE
-    batch = arguments["global_batch"]
+    batch, pair = arguments["global_batch"], 2 if kind == "dpo" else 1
     job: dict[str, Any] = {
         "network": network,
         "machine": machine,
@@ -389,32 +536,42 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         "software": software,
         "methods": arguments["method"],
         "devices": sorted(arguments["devices"]),
-        "micro_batch": arguments["micro_batch"],
-        "global_batch": batch,
+        "micro_batch": arguments["micro_batch"] * pair,
+        "global_batch": None if batch is None else batch * pair * rollouts["group"],
+        "passes": PASSES * rollouts["group"],
         "recompute": arguments["recompute"] or RECOMPUTE,
         "zero": arguments["zero"] or ZERO,
         "precision": arguments["precision"],
         "told": dict[str, None](),
         "taken": dict[str, str](),
         "same": {name: arguments[name] for name in ("target_modules", "optimiser", "attention")},
+        "method": kind,
+        "reference": arguments["reference"],
+        "smaller": SMALLER_METHODS,
+        "more": MORE_DEVICES,
+        **rollouts,
     }
     job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
     job["same"]["rank"] = arguments["rank"]
     for count in job["devices"]:
-        share = count * job["micro_batch"]
-        if job["global_batch"] and job["global_batch"] % share:
-            reason = f"is not a multiple of devices x micro_batch = {share:,}"
-            nearest = max(job["global_batch"] // share, 1) * share
-            raise refused("global_batch", job["global_batch"], f"{reason}; take {nearest:,}", nearest=(nearest,))
+        once = count * arguments["micro_batch"]
+        share = once // math.gcd(once, rollouts["group"])
+        if batch and batch % share:
+            each = "" if share == once else f" / {once // share:,} (of group = {rollouts['group']:,})"
+            reason = f"is not a multiple of devices x micro_batch{each} = {share:,}"
+            nearest = max(batch // share, 1) * share
+            raise refused("global_batch", batch, f"{reason}; take {nearest:,}", nearest=(nearest,))
     defaults = (
         ("software", arguments["software"], software),
         ("seq", arguments["seq"], f"{seq:,} tokens"),
-        ("global_batch", batch, f"{PASSES} passes of each device"),
+        ("global_batch", batch, BATCHES[kind].format(PASSES)),
         ("optimiser", arguments["optimiser"], USUAL_OPTIMISER),
         *([("target_modules", arguments["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
         ("zero", arguments["zero"], "0, 2 or 3, all tried"),
         ("recompute", arguments["recompute"], "none or full, both tried"),
-        ("example_tokens", arguments["example_tokens"], "those of a sequence, as packing gives"),
+        *([] if kind == "grpo" else [("example_tokens", arguments["example_tokens"], "those of a sequence (packing)")]),
+        *((name, arguments[name], f"{rollouts[name]:,}") for name in OF_ROLLOUTS if kind == "grpo"),
+        *((name, arguments.get(name), value) for name, value in ON_POLICY.items() if kind == "grpo"),
     )
     job["assumed"] = [
         f"{name} = {value}"
@@ -424,13 +581,29 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
     return job
 
 
+def _rollouts(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the rollouts of one step of GRPO with defaults; of other methods a group of one."""
+    usual = OF_ROLLOUTS if arguments["kind"] == "grpo" else {**OF_ROLLOUTS, "group": 1}
+    sizes = {name: arguments[name] or value for name, value in usual.items()}
+    longest, mean = arguments["longest_output"], sizes["output_len"]
+    if longest is not None and longest < mean:
+        shorter = f"is shorter than the mean, output_len = {mean:,}; give at least that"
+        raise refused("longest_output", longest, shorter, nearest=(mean,))
+    return {
+        **sizes,
+        "longest": longest,
+        **{name: arguments[name] for name in ("steps", "rollout")},
+        "generators": arguments["generators"] or 0,
+    }
+
+
 def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[pd.DataFrame, Estimate]:
     """Return rows of method, devices, zero, recompute, and what else differs, with memory and step; and the steps."""
     table = pd.DataFrame([{"seq": job["seq"], "micro_batch": job["micro_batch"], **row} for row in rows])
     once = table["devices"] * table["micro_batch"]
     batch = job["global_batch"]
     # Of a batch that was given, more devices or sequences a pass leave fewer passes, one at least.
-    table["global_batch"] = once * (PASSES if batch is None else np.maximum(batch // once, 1))
+    table["global_batch"] = once * (job["passes"] if batch is None else np.maximum(batch // once, 1))
     columns = {**job["same"], "tp": 1, "pp": 1, **table.rename(columns={"method": "fine_tuning"}).to_dict("list")}
     seq = columns.pop("seq")
     plan = plan_fields(None, columns)
@@ -578,22 +751,12 @@ def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:
     return np.nan if tokens is None else tokens * epochs / filled
 
 
-def _spent(table: pd.DataFrame, tokens: float, price: Price) -> pd.DataFrame:
-    """Return hours and USD of the data set."""
-    steps = tokens / (table["global_batch"] * table["seq"])
+def _spent(table: pd.DataFrame, steps: Any, devices: Any, price: Price) -> pd.DataFrame:
+    """Return hours and USD of a number of steps on devices."""
     hours = {
         end: steps * table[step] / HOUR
         for end, step in (("", "step_seconds"), ("_low", "step_low"), ("_high", "step_high"))
     }
     usd_per_hour = {"": price.median, "_low": price.low, "_high": price.high}
-    usd = {f"usd{end}": hours[end] * table["devices"] * usd_per_hour[end] for end in hours}
+    usd = {f"usd{end}": hours[end] * devices * usd_per_hour[end] for end in hours}
     return table.assign(**{f"hours{end}": value for end, value in hours.items()}, **usd)
-
-
-def _needs(row: Mapping[str, Any]) -> str:
-    low, point, high = (units.human(row[f"memory_{name}"], "iB") for name in ("low", "bytes", "high"))
-    return f"{point} ({low} to {high})"
-
-
-def _ends(row: Mapping[str, Any], name: str, write: Callable[[float], str] = "{:,.3g}".format) -> str:
-    return f"{write(row[name])} ({write(row[f'{name}_low'])} to {write(row[f'{name}_high'])})"

@@ -1,7 +1,11 @@
-"""Panel of recipe 01: can this language model be fine-tuned on these GPUs, by which method, and what would help?"""
+"""Panel of recipe 01: can this language model be fine-tuned on these GPUs, by which method, and what would help?
+
+Of DPO and GRPO: how long does a step take, and which of its phases takes longest?
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,8 +13,9 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.calls import keywords
+from cookbook.catalog.refusals import Refused
 from cookbook.charts import models as charts
-from cookbook.charts.look import MEMORY_PARTS
+from cookbook.charts.look import MEMORY_PARTS, PHASE_PARTS, row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
@@ -29,8 +34,10 @@ from cookbook.panels.options import (
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call
 from cookbook.panels.text import Source, at_your_price, capital, counted, in_words, listed, price_badge, short_name
+from cookbook.topics.runs.charts import part_ends, step_parts
 from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune
-from cookbook.units import dollars, human, ratio
+from cookbook.topics.runs.post_training import PHASES, POST_TRAINING, USD, WEIGHTS, PostTraining, with_ends
+from cookbook.units import dollars, human, percent, ratio
 from cookbook.workloads import zoo
 
 GIBI, MILLION, HOUR = 2.0**30, 1e6, 3600.0
@@ -41,7 +48,9 @@ OPTIMISERS = (
     ("adafactor", "Adafactor", "Sums of rows and columns, a negligible size"),
     ("galore", "GaLore", "AdamW on gradients of low rank"),
 )
-PASSED = ("devices", "rank", "optimiser", "seq", "micro_batch")
+PASSED = ("devices", "rank", "optimiser", "micro_batch")
+# Controls of GRPO, and the arguments that they set.
+ROLLOUTS = {"group": "group", "prompt": "input_len", "answer": "output_len", "steps": "steps"}
 # Parts of `cb.finetune` as they are drawn, with how each is computed in words.
 PARTS = {
     "weights": (("weights",), "2 bytes per parameter; QLoRA stores frozen weights in 4 bits. Adapters are included."),
@@ -59,6 +68,18 @@ PARTS = {
         "Logits of the loss, the layer being computed, and the memory of driver, libraries and allocator.",
     ),
 }
+# Phases of a step of DPO or GRPO, with how each is computed in words.
+PHASE_WORDS = {
+    "generation": "Each prompt once, then one pass per token of the answers, as many answers at once as fit.",
+    "old_policy": "One forward pass of the policy over all sequences: a third of the computation of training.",
+    "reference": "One forward pass of the frozen reference; with adapters, of the policy without them.",
+    "training": "Forward and backward passes over all sequences, communication and the optimiser.",
+    "update": "Weights to the devices that generate; where it helps, training states to host memory and back.",
+}
+_PHASES_KEY = "Each bar is one step by phase; the line through it is the 80 % interval, composed and not measured."
+phases_chart = partial(
+    step_parts, title="One step by phase", axis="Time of one step [s]", key=_PHASES_KEY, parts=PHASE_PARTS
+)
 
 
 def finetuning(
@@ -73,6 +94,10 @@ def finetuning(
     recompute: str = "best",
     tokens: Any = 20,
     hourly: Any = None,
+    group: Any = 8,
+    prompt: Any = 1024,
+    answer: Any = 1024,
+    steps: Any = 1000,
 ) -> Panel:
     """Return the panel "Can I fine-tune this model on that GPU?" in the state that the arguments describe.
 
@@ -84,8 +109,9 @@ def finetuning(
         A device, or ``{"like": "h100-sxm", "memory_bytes": "141 GB"}``.
     devices : int
         How many of them, 1 to 8.
-    method : {"lora", "full", "qlora"}
-        What the answer is about; the chart shows all three.
+    method : {"lora", "full", "qlora", "dpo", "grpo"}
+        What the answer is about; the chart shows full fine-tuning, LoRA and QLoRA. Of DPO and GRPO the answer is about
+        the first of these that fits, and the chart shows the phases of a step.
     seq, micro_batch, rank, optimiser
         As for `cb.finetune`.
     recompute : {"best", "none", "full"}
@@ -94,6 +120,8 @@ def finetuning(
         Tokens to train on [millions].
     hourly : float, optional
         Price of an hour of one GPU [$]; the median of dated list prices by default.
+    group, prompt, answer, steps
+        Of GRPO: answers per prompt, mean tokens of a prompt and of an answer, and steps.
 
     Returns
     -------
@@ -110,9 +138,10 @@ def finetuning(
         finetuning,
         "Can I fine-tune this model on that GPU?",
         _controls,
-        {"memory": charts.method_memory},
+        {"memory": charts.method_memory, "phases": phases_chart},
         _draw,
         locals(),
+        dict.fromkeys(("seq", "tokens"), partial(_off, False)) | dict.fromkeys(ROLLOUTS, partial(_off, True)),
     )
 
 
@@ -145,8 +174,10 @@ def _controls() -> tuple[Control, ...]:
                 ("full", "full", "All weights are trained"),
                 ("lora", "LoRA", "Weights are frozen in 16 bits; two thin matrices beside each matmul are trained"),
                 ("qlora", "QLoRA", "As LoRA, with the frozen weights in 4 bits"),
+                ("dpo", "DPO", "Learns from pairs of answers, one preferred, beside a frozen reference"),
+                ("grpo", "GRPO", "Learns from rewards of its own answers, several per prompt"),
             ),
-            tooltip="Weights that are trained",
+            tooltip="Weights that are trained by supervised fine-tuning; or DPO or GRPO",
         ),
         Slider("seq", group="Workload", stops=powers_of_two(5, 17), unit="tokens"),
         Slider(
@@ -197,15 +228,59 @@ def _controls() -> tuple[Control, ...]:
             optional=True,
             tooltip="Price per device-hour; empty: the range of dated prices",
         ),
+        Slider(
+            "group",
+            "Answers per prompt",
+            "GRPO",
+            powers_of_two(1, 7),
+            more=True,
+            tooltip="Answers of a group, whose rewards are compared",
+        ),
+        Slider(
+            "prompt",
+            "Prompt",
+            "GRPO",
+            powers_of_two(0, 15),
+            unit="tokens",
+            more=True,
+            argument="input_len",
+            tooltip="Mean length of a prompt",
+        ),
+        Slider(
+            "answer",
+            "Answer",
+            "GRPO",
+            powers_of_two(0, 15),
+            unit="tokens",
+            more=True,
+            argument="output_len",
+            tooltip="Mean length of an answer",
+        ),
+        Slider(
+            "steps",
+            "Steps",
+            "GRPO",
+            one_two_five(10, 1e5),
+            more=True,
+            tooltip="Weight updates, each from answers of its own",
+        ),
     )
+
+
+def _off(of_rollouts: bool, values: dict[str, Any]) -> dict[str, str]:
+    """Return why rollouts, or a data set of sequences, are not asked for."""
+    why = "only GRPO makes answers of its own" if of_rollouts else "GRPO makes its own sequences"
+    return {} if (values["method"] == "grpo") == of_rollouts else {"*": why}
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:
     """Arguments of `cb.finetune` beyond model and system."""
     again = {} if values["recompute"] == "best" else {"recompute": values["recompute"]}
+    of_data = {"tokens": round(values["tokens"] * MILLION), "seq": values["seq"]}
+    method = values["method"]
     return {
-        "tokens": round(values["tokens"] * MILLION),
-        "method": list(METHODS),
+        "method": method if method in POST_TRAINING else list(METHODS),
+        **({name: values[control] for control, name in ROLLOUTS.items()} if method == "grpo" else of_data),
         **{name: values[name] for name in PASSED},
         **again,
         **({} if values["hourly"] is None else {"hourly": values["hourly"]}),
@@ -215,10 +290,14 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     model, device = model_of(values["model"]), device_of(values["accelerator"])
     tuned = finetune(model, device, **_given(values))
+    first = f"{model_text(values['model'])}, {device_text(values['accelerator'])}"
+    sources = partial(_sources, model, device, tuned, values["optimiser"])
+    code = f"{panel_call(finetuning, values)}\ncb.finetune({first}, {keywords(_given(values))})"
+    if isinstance(tuned, PostTraining):
+        return replace(_aligned(values, tuned, model, device), sources=sources, code=code)
     rows = tuned.table.set_index("method", drop=False).to_dict("index")
     own, memory = rows[values["method"]], _by_part(tuned)
     usd = _per_million(tuned, own, "usd")
-    first = f"{model_text(values['model'])}, {device_text(values['accelerator'])}"
     what = f"{model.title} with {METHODS[own['method']]}"
     return View(
         answer=f"{_answer(values, tuned, own, what, device)} {assumed(model)}".strip(),
@@ -236,11 +315,95 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         parts_title=f"Memory of one GPU by part, {METHODS[own['method']]}: {human(own['memory_bytes'], 'iB')}",
         table=partial(_table, tuned),
         data=lambda: tuned.table.merge(tuned.memory, on=["method", "devices"]),
-        sources=partial(_sources, model, device, tuned, values["optimiser"]),
-        code=f"{panel_call(finetuning, values)}\ncb.finetune({first}, {keywords(_given(values))})",
+        sources=sources,
+        code=code,
         kept=memory[own["method"]],
         stood_for={"recompute": own["recompute"]},
     )
+
+
+def _aligned(values: dict[str, Any], tuned: PostTraining, model: zoo.Workload, device: Accelerator) -> View:
+    """Return the view of DPO or GRPO, without sources and code: phases of a step, of the first weights that fit."""
+    rows = tuned.table.to_dict("records")
+    own = next((row for row in rows if not row["why"]), None)
+    if own is None:
+        raise Refused(rows[-1]["why"])
+    seconds = {name: own[f"{name}_seconds"] for name in PHASES if own[f"{name}_seconds"] > 0}
+    trained = WEIGHTS[own["fine_tuning"]]
+    what = f"{model.title} with {POST_TRAINING[own['method']]} of {trained}"
+    shares = {name: percent(size / own["step_seconds"]) for name, size in seconds.items()}
+    title = f"{capital(PHASES[own['bound']])} takes {shares[own['bound']]} of a step that trains {trained}"
+    frame = _phases(rows)
+    return View(
+        answer=f"{_step_answer(values, own, what, device, shares)} {assumed(model)}".strip(),
+        headline={"memory": own["memory_bytes"], "time per step": own["step_seconds"]},
+        chips=(("composed, not measured", f"{capital(tuned.tier.partition(': ')[2])}."), *_chips(tuned)[1:]),
+        picture=Picture(
+            "phases",
+            rounded(frame, ("low", "high")),
+            title,
+            {**part_ends(frame, PHASE_PARTS), "rows": row_order(frame)},
+        ),
+        parts=tuple(
+            Part(
+                title,
+                seconds[name],
+                f"{human(seconds[name], 's')}, {shares[name]}",
+                PHASE_PARTS[title],
+                PHASE_WORDS[name],
+            )
+            for name, title in PHASES.items()
+            if name in seconds
+        ),
+        parts_title=f"One step by phase, {trained}: {human(own['step_seconds'], 's')}",
+        table=lambda: tuned.tables()["Ways"],
+        data=lambda: tuned.table,
+        sources=tuple,
+        code="",
+        stood_for={"recompute": own["recompute"]},
+    )
+
+
+def _step_answer(
+    values: dict[str, Any], own: dict[str, Any], what: str, device: Accelerator, shares: dict[str, str]
+) -> str:
+    """Return the answer of DPO or GRPO: the time of a step, its phases, memory, hours and cost."""
+    low, high = (human(own[f"step_{end}"], "s") for end in ("low", "high"))
+    rollouts = f"; while generating, {human(own['rollout_bytes'], 'iB')}" if own["rollout_bytes"] else ""
+    at_price = "" if values["hourly"] is None else f" {at_your_price(values['hourly'])}"
+    cost = with_ends(own, USD, dollars)
+    work = f"{values['steps']:,} steps" if own["method"] == "grpo" else f"all {values['tokens']:,g} million tokens"
+    return (
+        f"{what} {FITS[own['fits']]} {own['devices']} × {short_name(device.name)}: "
+        f"**{human(own['step_seconds'], 's')}** per step. "
+        f"Phases: {', '.join(f'{PHASES[name]} {share}' for name, share in shares.items())}. "
+        f"Interval: {low} to {high}, from the 80 % intervals of the phases. "
+        f"Memory: {_of(own)} while training{rollouts}. Time and cost: {work} take {human(HOUR * own['hours'], 's')} "
+        f"{f'and cost {cost}{at_price}' if cost else 'at an unknown price'}."
+    )
+
+
+def _phases(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return one bar per weights that train, by phase; a row that does not fit has its words alone."""
+    cells = [
+        {
+            "row": capital(WEIGHTS[row["fine_tuning"]]),
+            "part": title,
+            "value": 0.0 if row["why"] else row[f"{name}_seconds"],
+            **(_of_row(row) if name == "generation" else {}),
+        }
+        for row in rows
+        for name, title in PHASES.items()
+    ]
+    return pd.DataFrame(cells, columns=["row", "part", "value", "low", "high", "text"])
+
+
+def _of_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what a bar of phases has once: its words and the ends of its interval."""
+    if row["why"]:
+        return {"text": FITS[row["fits"]]}
+    text = f"{human(row['step_seconds'], 's')}|{FITS[row['fits']]}"
+    return {"text": text, "low": row["step_low"], "high": row["step_high"]}
 
 
 def _by_part(tuned: FineTuning) -> dict[str, dict[str, float]]:
@@ -295,7 +458,7 @@ def _ends(tuned: FineTuning, row: dict[str, Any], name: str) -> str:
     return "" if point != point else f"{write(point)} ({write(low)}-{write(high)})"
 
 
-def _chips(tuned: FineTuning) -> tuple[tuple[str, str], ...]:
+def _chips(tuned: FineTuning | PostTraining) -> tuple[tuple[str, str], ...]:
     price = tuned.price
     return (
         (
@@ -358,7 +521,9 @@ def _table(tuned: FineTuning) -> pd.DataFrame:
     )
 
 
-def _sources(model: zoo.Workload, device: Accelerator, tuned: FineTuning, optimiser: str) -> tuple[Source, ...]:
+def _sources(
+    model: zoo.Workload, device: Accelerator, tuned: FineTuning | PostTraining, optimiser: str
+) -> tuple[Source, ...]:
     keys = dict.fromkeys(model.sources, "layers of the model")
     keys |= dict.fromkeys(device.sources, "datasheet of the device")
     keys |= dict.fromkeys(catalog.row("optimisers", optimiser)["source"].split(";"), "states of the optimiser")
