@@ -212,7 +212,10 @@ def looked_up(table: dict, places: list[int]) -> dict[tuple, object]:
         state = 0
         for axis in axes:
             state = state * sizes[axis] + places[axis]
-        at = ids[int(codes[state * wide : (state + 1) * wide], 36) if wide else 0]
+        at = 0
+        for digit in codes[state * wide : (state + 1) * wide]:
+            at = at * len(table["digits"]) + table["digits"].index(digit)
+        at = ids[at] if ids else at
         if at:
             found[tuple(path)] = table["pool"][at]
     return found
