@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib import import_module
 from typing import Any
 
@@ -515,7 +515,7 @@ def _same(one: Workload, other: Workload) -> bool:
     return one.arguments == other.arguments and work[0] == work[1]
 
 
-@lru_cache(maxsize=512)
+@cache  # as many as the zoo has: fewer would be built again by whatever walks through all of them
 def _named(name: str) -> Workload:
     table = catalog.table("models")
     row = table.loc[table["name"] == name].iloc[0]

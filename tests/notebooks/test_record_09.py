@@ -220,6 +220,23 @@ def test_an_epoch_has_no_price_where_the_job_does_not_fit():
     assert (epochs["fits in memory"] == "no").sum() == 2
 
 
+def less_certain(epochs: pd.DataFrame) -> str:
+    """The answer of the first vote, from the table below it: both ranges hold four cases of five."""
+    shown = epochs[epochs["list prices"].astype(int) > 1]["high over low: time | price"]
+    several = shown.str.split(" | ", regex=False, expand=True)
+    wider = several[1].astype(float) > several[0].astype(float)
+    return "the price" if wider.all() else "the time" if not wider.any() else "it depends"
+
+
+def test_where_several_lists_state_a_price_it_is_less_certain_than_the_time():
+    epochs = table("09", "epochtable")
+    assert less_certain(epochs) == "the price" and (epochs["list prices"].astype(int) > 1).sum() == 6
+    narrower = epochs.assign(**{"high over low: time | price": "1.5 | 1.2"})
+    assert less_certain(narrower) == "the time"
+    vote = next(c.source for c in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells if c.id == "predict1")
+    assert 'answer="the price, wherever several lists state one"' in vote
+
+
 def test_the_median_of_the_cloud_is_a_few_per_cent_above_the_product_of_the_medians():
     said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
     assert "a few per cent above the product of the medians" in said["decide"]

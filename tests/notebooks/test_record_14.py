@@ -326,7 +326,7 @@ def test_the_search_of_turning_points_says_what_it_leaves_out():
     """Winners around the clock at 8 and 4 requests per second, which the search of section 3 does not list."""
     page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
     said = next(cell.source for cell in page.cells if cell.id == "explain3")
-    assert "except two that this search leaves out for a language model: the rate of requests and the length of" in said
+    assert "this search leaves out many. For a chat these are the rate of requests, the length of prompts" in said
     served = {rate: cb.planning.pick_stack("chat", "serve", rate=rate, hours=24) for rate in (4, 8, 10)}
     assert "volume" not in set(served[10].changes()["input"])
     first = {rate: found.frame().query("will_do").iloc[0] for rate, found in served.items()}

@@ -153,7 +153,7 @@ def what_runs(
     networks = [network_of(model) for model in (_recent(since) if models is None else models)]
     for network in networks:
         _check_language(network)
-    networks.sort(key=lambda network: -network.ops.parameter_count)
+    networks.sort(key=lambda network: (-network.ops.parameter_count, network.name))
     pairs = [(network, name) for network in networks for name in _formats(network, weights_format)]
     asked = {"input_len": input_len, "output_len": output_len, "batch": batch, "software": software or None}
     found, unbounded = (_answers(pairs, each, asked) for each in (device, _unbounded(device.accelerator)))

@@ -457,8 +457,8 @@ def _answer(view: Served) -> str:
         if usd != usd
         else (
             f"Cost: {dollars(hour)} per hour, {dollars(hour * MONTH / HOUR)} per month, {reach}; "
-            f"{dollars(own['usd_per_million_input'])} per million input tokens. "
-            f"A dollar buys {large(tokens_per_usd(own))} output tokens, their prompts included."
+            f"{dollars(own['usd_per_million_input'])} per million input tokens; a dollar buys "
+            f"{large(tokens_per_usd(own))} output tokens, their prompts included."
         )
     )
     return " ".join(filter(None, [head, cost, *_kept(view), assumed(model_of(view.values["model"]))]))
@@ -479,10 +479,14 @@ def _kept(view: Served) -> Iterator[str]:
     )
     yield f"{used}; a full engine is limited by {own['binds']}." if own["meets"] else f"{used}."
     slow = own["devices_slow"]
-    if own["meets"] and slow > own["devices"]:
-        yield f"If the engine is as slow as its interval allows, it takes {slow:,.0f} devices to keep the limits."
-    if loosened := own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of "):
-        yield f"{loosened[:1].upper()}{loosened[1:]}."
+    limits = [
+        f"it takes {slow:,.0f} devices to keep them if the engine is as slow as its interval allows"
+        if own["meets"] and slow > own["devices"]
+        else "",
+        own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of "),
+    ]
+    if any(limits):
+        yield f"Limits: {'; '.join(filter(None, limits))}."
 
 
 def _span(own: dict[str, Any], name: str) -> str:
