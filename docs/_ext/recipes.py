@@ -9,11 +9,11 @@ from pathlib import Path
 import nbformat
 import nh3
 from docutils import nodes
+from slides import slides
 from sphinx import addnodes
 
 from cookbook.charts.card import SAVED_NOTE
 from cookbook.publish import offline
-from cookbook.publish.slides import slides
 
 CARD = '<div class="ck-card">'
 PICTURES = "docs/generated"

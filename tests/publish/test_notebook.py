@@ -12,6 +12,7 @@ import nbformat
 import numpy as np
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+from slides import slides
 from strict import nbval, spoil
 
 import cookbook as cb
@@ -32,7 +33,6 @@ from cookbook.publish.notebook import (
 from cookbook.publish.offline import opening
 from cookbook.publish.offline import table as offline_table
 from cookbook.publish.refresh import BINDER, links, marks, write_links
-from cookbook.publish.slides import slides
 
 
 def write(path: Path, *cells) -> Path:

@@ -183,10 +183,8 @@ class FineTuning(Result):
         >>> tuned.launch().command.split(" ")[:3]
         ['tune', 'run', 'lora_finetune_single_device']
         """
-        own, shared = (
-            self._table.iloc[one_of("row", row, able_rows(self._table), "does not fit the memory")],
-            self.settings,
-        )
+        able, shared = able_rows(self._table), self.settings
+        own = self._table.iloc[one_of("row", row, able, "does not fit the memory")]
         devices, adapted = int(own["devices"]), own["method"] != "full"
         node = devices_of_a_node(devices, int(shared["per_node"]))
         settings = {
@@ -205,11 +203,8 @@ class FineTuning(Result):
     @property
     def measured(self) -> tuple[Measurement, ...]:
         """Measured runs of exactly the first way that fits, or likely does, with any version of its software."""
-        return (
-            self.steps.one(self.tried[able_rows(self._table)[0]]).measured
-            if self.steps and able_rows(self._table)
-            else ()
-        )
+        able = able_rows(self._table)
+        return self.steps.one(self.tried[able[0]]).measured if self.steps and able else ()
 
     def facts(self) -> dict[str, str]:
         """Return measured runs, the estimate and the command that measures it of the first way that fits; why others
