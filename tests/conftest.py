@@ -98,6 +98,30 @@ def chromium() -> str | None:
     return find_chromium()
 
 
+FRONT_PAGE = "# Small\n\n{{ recipes }}\n\n```{toctree}\n:glob:\n\nnotebooks/*\ndocs/*\n```\n"
+REFERENCE = """Reference
+=========
+
+.. autosummary::
+   :toctree: generated
+   :template: autosummary/namespace.rst
+
+   cookbook.formulas.memory
+"""
+
+
+@pytest.fixture(scope="session")
+def front_page():
+    """Function that writes the front page of a small site, and where it has guides a page of the reference."""
+
+    def write(folder: Path) -> None:
+        (folder / "index.md").write_text(FRONT_PAGE, encoding="utf-8")
+        if (folder / "docs").is_dir():
+            (folder / "docs" / "reference.rst").write_text(REFERENCE, encoding="utf-8")
+
+    return write
+
+
 @pytest.fixture(scope="session")
 def build_site():
     """Function that builds the documentation of a folder; where it is `strict`, a warning of Sphinx fails the test."""

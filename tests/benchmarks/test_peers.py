@@ -25,6 +25,7 @@ from cookbook.publish.refresh import marks
 TOOLS = peer_scores.read(peer_scores.TOOLS)
 STORED = peer_scores.read(peer_scores.SCORES)
 ADAPTERS = sorted({row["adapter"] for row in TOOLS if row["adapter"]})
+TOLD = {row["tool"]: row for row in TOOLS}
 ASKED = [row["tool"] for row in TOOLS if row["adapter"]]
 REMEDY = "run python tests/benchmarks/peers/peer_run.py --score"
 # A tool that prints beside its answers, refuses, fails, and answers nonsense.
@@ -117,8 +118,8 @@ def test_a_tool_without_an_answer_is_scored_as_refusing_all():
 def test_losses_are_named_and_only_those():
     lines = peer_scores.scores(table_of(better=100.0, worse=200.0), {})
     cells = [{name: str(peer_scores._cell(line.get(name, ""))) for name in peer_scores.COLUMNS} for line in lines]
-    monthly = [{**row, "answered": "9"} if row["answered"] == "4" else row for row in cells]
-    assert "**decode, better**" in (told := peer_scores.losses(monthly)) and "worse**" not in told
+    enough = [{**row, "answered": "9"} if row["answered"] == "4" else row for row in cells]
+    assert "**decode, better**" in (told := peer_scores.losses(enough)) and "worse**" not in told
     assert peer_scores.losses(cells).startswith("On these questions, no other tool")
 
 
@@ -143,8 +144,8 @@ def test_an_adapter_loads_without_its_tool_and_refuses_what_it_does_not_predict(
         adapter.answer({"id": "a", "kind": "poem"})
 
 
-def test_the_tools_are_pinned_and_at_least_seven_are_asked():
-    assert len(ASKED) >= 7 and len({row["tool"] for row in TOOLS}) == len(TOOLS)
+def test_the_tools_are_pinned_and_nine_are_asked():
+    assert len(ASKED) == 9 and len({row["tool"] for row in TOOLS}) == len(TOOLS)
     for row in TOOLS:
         assert bool(row["adapter"]) != bool(row["not_asked"]), row["tool"]
         assert row["url"].startswith("https://"), row["tool"]
@@ -163,6 +164,10 @@ def test_the_stored_scores_have_all_tools_and_kinds():
         assert 0 <= int(row["answered"]) <= int(row["asked"]) and int(row["asked"]) > 0, told
         assert re.fullmatch(r"20\d\d-\d\d-\d\d", row["date"]) and row["version"] and row["settings"], told
         assert bool(row["reasons"]) == (int(row["answered"]) < int(row["asked"])), told
+        own = TOLD.get(row["tool"], row)
+        assert all(row[name] == own[name] for name in ("version", "licence", "settings", "url")), f"{told}: {REMEDY}"
+        refusals = sum(int(count) for count in re.findall(r"(?:^|; )(\d+) ", row["reasons"]))
+        assert refusals <= int(row["asked"]) - int(row["answered"]), told
         for name in ("median_error", "within_25", "median_ratio", "us_per_answer"):
             assert bool(row[name]) == (int(row["answered"]) > 0), (told, name)
 

@@ -264,6 +264,6 @@ def test_a_thousand_states_of_the_whole_page_are_those_of_the_package(page, whol
     page.goto(whole.as_uri())
     devices = page.evaluate("() => JSON.parse(document.getElementById('data').textContent).runs.axes[0][1]")
     left_out = set(choices.devices) - set(devices)
-    assert len(devices) > 100 and left_out < set(catalog.table("accelerators")["key"])
+    assert len(devices) > 150 and left_out < set(catalog.table("accelerators")["key"])
     compare(page, drawn_states(choices, STATES, devices))
     assert not page.problems and not page.outside

@@ -14,7 +14,7 @@ import cookbook
 
 # What the house may grow to; lowered as it shrinks, never raised without a reason.
 # A folder of a topic costs one module, which says the topic's question in a line; a namespace costs one. A panel is one
-# module, the first chart of a topic another: CONTRIBUTING.md says how to add them, so there is space for a few.
+# module, the first chart of a topic another: CONTRIBUTING.md says how to add them, so there is space for one.
 MOST_MODULES = 240
 # Statements, docstrings not counted: a measure that the formatter has no say in. Facts are tables, so that a statement
 # is seldom a long one. The last thousand are commands: those of engines, which start what was chosen, and of a shell.

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -54,9 +55,12 @@ def test_every_source_has_a_title_and_every_price_its_dates(content):
 
 
 def test_every_choice_can_be_answered():
-    choices = answers.every_choice()
+    choices, numbers = answers.every_choice(), {2: "two", 3: "three"}
     assert choices.devices[0] == "rtx-4090" and len(choices.devices) == len(set(choices.devices)) > 100
-    assert len(choices.models) >= 60 and len(choices.served) * len(choices.on) > 150
+    page = (Path(__file__).parents[2] / "docs" / "without-a-kernel.md").read_text(encoding="utf-8")
+    assert f"| {len(choices.models)} language models, {numbers[len(answers.NEEDED)]} lengths" in page
+    loads, formats = numbers[len(answers.LOADS)], numbers[len(answers.WEIGHTS)]
+    assert f"| {len(choices.served)} models, {len(choices.on)} devices, {loads} loads, {formats} formats" in page
     assert all(cb.planning.hourly_usd(name).rows for name in choices.on), "costs need a dated price"
 
 

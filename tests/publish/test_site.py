@@ -17,16 +17,6 @@ from cookbook.publish.notebook import normalised
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 LOADS = re.compile(r"""(?:\bsrc\s*=|<link[^>]*\bhref\s*=|@import|url\(|\bimport\s*\(?)\s*["'(]?\s*(?:https?:)?//""")
-INDEX = "# Tiny\n\n{{ recipes }}\n\n```{toctree}\n:glob:\n\nnotebooks/*\ndocs/*\n```\n"
-REFERENCE = """Reference
-=========
-
-.. autosummary::
-   :toctree: generated
-   :template: autosummary/namespace.rst
-
-   cookbook.formulas.memory
-"""
 
 
 def write(folder: Path, name: str, *cells) -> None:
@@ -64,10 +54,10 @@ HOSTILE = [
 
 
 @pytest.fixture(scope="module")
-def hostile(tmp_path_factory, build_site) -> Path:
+def hostile(tmp_path_factory, front_page, build_site) -> Path:
     """A site with a notebook for each body of raw HTML, in its text and in its output."""
     folder = tmp_path_factory.mktemp("hostile")
-    (folder / "index.md").write_text(INDEX, encoding="utf-8")
+    front_page(folder)
     spoilt = new_output("display_data", {"image/png": '"><script>alert(1)</script>', "text/plain": "<x>"})
     script = new_output("display_data", {"application/javascript": "alert(1)"})
     for at, body in enumerate(HOSTILE):
@@ -98,14 +88,13 @@ KEPT = (
 
 
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory, build_site) -> Path:
+def pages(tmp_path_factory, front_page, build_site) -> Path:
     """A site of two notebooks with formulas, links, pictures and panels, old and new, and one page of reference."""
     folder = tmp_path_factory.mktemp("site")
     (folder / "data").mkdir()
     (folder / "data" / "x.csv").write_text("a\n1\n", encoding="utf-8")
-    (folder / "index.md").write_text(INDEX, encoding="utf-8")
     (folder / "docs").mkdir()
-    (folder / "docs" / "reference.rst").write_text(REFERENCE, encoding="utf-8")
+    front_page(folder)
     told = panel_card(
         {"error": "", "answer": "It needs **5 GB**.", "chips": [], "parts_title": "", "parts": []},
         pd.DataFrame({"part": ["weights"]}),

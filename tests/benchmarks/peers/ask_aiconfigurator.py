@@ -89,6 +89,8 @@ def estimate(setting, configurations):
         for mode in ("SILICON", "HYBRID"):
             try:
                 return cli_estimate(**setting, **experts, database_mode=mode)
+            except TimeoutError:  # of the whole question
+                raise
             except (Exception, SystemExit) as refusal:
                 problem = problem or refusal
     raise problem

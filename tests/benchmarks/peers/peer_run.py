@@ -57,7 +57,7 @@ def install(tool):
 
 
 def ask(tool, lines):
-    """Return the answers of a tool to the questions, as records of the exchange; empty where it cannot be installed."""
+    """Return a tool's answers to questions, as records of the exchange; None where it cannot be installed or stops."""
     try:
         python, source = install(tool)
     except (subprocess.CalledProcessError, OSError) as problem:
@@ -163,6 +163,8 @@ def main(words):
     if ANSWERS.exists():
         before = peer_scores.answers().set_index("id")
         earlier = [name for name in before.columns if name not in QUESTION_COLUMNS]
+        if words and set(table["id"]) != set(before.index):
+            raise SystemExit("the questions have changed: ask all tools, so that none is scored on those of before")
         table = table.join(before[earlier], on="id")
     for tool in tools:
         if words and tool["tool"] not in words:

@@ -167,7 +167,7 @@ def not_asked_table(tools):
 
 
 def kind_table(rows, kind):
-    """Return the table of one kind of question: those that answered it, by the difference to our error."""
+    """Return the table of one kind of question: those that answered it, ours first, then by median error."""
     own = [row for row in rows if row["kind"] == kind and int(row["answered"])]
     ours = [row for row in own if row["tool"] == OURS]
     others = sorted((row for row in own if row["tool"] != OURS), key=lambda row: float(row["median_error"]))
