@@ -123,7 +123,9 @@ function combobox(id, label, keys, about, chosen, pick, kind = "wide") {
   const matches = (text) => {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const exact = keys.filter((key) => name(key).toLowerCase() === text.trim().toLowerCase());
-    return exact.length ? exact : keys.filter((key) => words.every((word) => about[key].words.includes(word)));
+    const begins = (key) => words.every((word) => ` ${about[key].words}`.includes(` ${word}`));
+    const found = keys.filter((key) => words.every((word) => about[key].words.includes(word)));
+    return exact.length ? exact : [...found.filter(begins), ...found.filter((key) => !begins(key))];
   };
   const mark = (at) => {
     active = at;

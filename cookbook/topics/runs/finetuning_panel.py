@@ -372,10 +372,14 @@ def _step_answer(
     rollouts = f"; while generating, {human(own['rollout_bytes'], 'iB')}" if own["rollout_bytes"] else ""
     at_price = "" if values["hourly"] is None else f" {at_your_price(values['hourly'])}"
     cost = with_ends(own, USD, dollars)
-    work = f"{values['steps']:,} steps" if own["method"] == "grpo" else f"all {values['tokens']:,g} million tokens"
+    grpo = own["method"] == "grpo"
+    work = f"{values['steps']:,} steps" if grpo else f"all {values['tokens']:,g} million tokens"
+    answers = f"{values['group']:,} answers to each of {own['sequences'] // values['group']:,} prompts"
+    step = answers if grpo else f"{own['sequences'] // 2:,} pairs"
     return (
         f"{what} {FITS[own['fits']]} {own['devices']} × {short_name(device.name)}: "
         f"**{human(own['step_seconds'], 's')}** per step. "
+        f"Step: {step}, so a step on more GPUs contains more. "
         f"Phases: {', '.join(f'{PHASES[name]} {share}' for name, share in shares.items())}. "
         f"Interval: {low} to {high}, from the 80 % intervals of the phases. "
         f"Memory: {_of(own)} while training{rollouts}. Time and cost: {work} take {human(HOUR * own['hours'], 's')} "

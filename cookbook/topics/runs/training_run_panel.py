@@ -556,7 +556,7 @@ def _curve(view: Planned) -> Picture:
         then = view.pinned.own
         rows.append({"what": "ghost", "days": then["days"], "cost": then[cost], "text": f"{then['devices']:,}, pinned"})
     if deadline := view.values["deadline"]:
-        rows.append({"what": "deadline", "days": deadline, "text": f"deadline {deadline:g} d"})
+        rows.append({"what": "deadline", "days": deadline, "text": f"deadline {deadline:,g} d"})
     if (budget := view.values["budget"]) and view.priced:
         rows.append({"what": "budget", "cost": budget * MILLION, "text": f"budget {dollars(budget * MILLION)}"})
     numbers = ("days", "cost", "devices", "low", "high", "least", "most")

@@ -64,7 +64,7 @@ CHARTS: dict[str, Any] = {
         cost_charts.place_costs,
         axis="Cost [$ per million output tokens], logarithmic",
         each="accelerator",
-        key="Marks are the fewest devices within the limits, bars the quartiles of prices. Some have no price.",
+        key="Marks are the fewest devices within the limits; bars span price quartiles and the engine's 80 % interval.",
     ),
     "memory": charts.engine_memory,
 }
@@ -587,8 +587,8 @@ def _cheapest(rows: pd.DataFrame) -> Lead | None:
 
 def _costs(view: Served) -> Picture:
     """The fewest devices of each kind, the cheapest on top."""
-    rows, tails = _rivals(view), {"usd": "", "low": "_low", "high": "_high"}
-    best = _cheapest(rows)
+    rows = _rivals(view)
+    best, ends = _cheapest(rows), rows.filter(like="usd_per_million_output")
     verdicts = [
         "cheapest feasible"
         if best is not None and best.named and at == best.first
@@ -600,7 +600,9 @@ def _costs(view: Served) -> Picture:
     frame = pd.DataFrame(
         {
             "row": [short_name(name) for name in rows["name"]],
-            **{name: rows[f"usd_per_million_output{tail}"] for name, tail in tails.items()},
+            "usd": rows["usd_per_million_output"],
+            "low": ends.min(axis=1),
+            "high": ends.max(axis=1),
             "verdict": verdicts,
             "text": [
                 "cannot meet the limits"
@@ -612,7 +614,7 @@ def _costs(view: Served) -> Picture:
         }
     )
     low, high = cost_charts.cost_domain(frame)
-    frame = rounded(frame, tuple(tails))
+    frame = rounded(frame, ("usd", "low", "high"))
     title = "No accelerator compared has a price and meets the limits"
     if best is not None:
         only = ", by its only price" if rows["prices"][best.first] == 1 else ""
