@@ -477,7 +477,8 @@ def serving_agrees(state: State) -> set[str]:
         if not values["devices"]:
             assert missed == (own["verdict"] == "not feasible").all()
             if not values["hourly"] and state["bold"].startswith("$"):
-                assert any(told(state["bold"], dollars, usd) for usd in own["usd"])
+                paid = state["view"].answer.partition("Cost: ")[2].partition(" per hour")[0]
+                assert any(told(paid, dollars, usd) for usd in own["usd"])
     else:
         row = drawn[drawn["row"] == drawn["row"].iloc[0]].set_index("part")["value"]
         taken = re.fullmatch(r"Weights take (.+) of each device; the load fills (.+) of the KV cache", title)

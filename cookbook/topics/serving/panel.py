@@ -62,7 +62,7 @@ CHARTS: dict[str, Any] = {
     "knee": charts.knee,
     "costs": partial(
         cost_charts.place_costs,
-        axis="Cost [$ per million output tokens], logarithmic",
+        axis="Cost of this load [$ per hour], logarithmic",
         each="accelerator",
         key="Marks are the fewest devices within the limits; bars span price quartiles and the engine's 80 % interval.",
     ),
@@ -572,23 +572,29 @@ def _rivals(view: Served) -> pd.DataFrame:
     frame = _compared(
         named_model(view.values["model"]), tuple(arguments.items()), view.device, float(view.values["hourly"] or 0)
     ).copy()
-    return frame.sort_values("usd_per_million_output", kind="stable").reset_index(drop=True)
+    return frame.sort_values("usd_per_hour", kind="stable").reset_index(drop=True)
+
+
+def _hourly(rows: pd.DataFrame) -> pd.DataFrame:
+    """Return what the load costs per hour on each accelerator, with the ends of prices and of the engine's speed."""
+    ends = rows.filter(like="usd_per_million_output").div(rows["usd_per_million_output"], axis=0)
+    usd = rows["usd_per_hour"]
+    return pd.DataFrame({"usd": usd, "low": usd * ends.min(axis=1), "high": usd * ends.max(axis=1)})
 
 
 def _cheapest(rows: pd.DataFrame) -> Lead | None:
     """Return the cheapest that meets the limits, with the rivals whose intervals overlap its own."""
     if "usd_per_hour" not in rows:
         return None
-    answers, hour = rows.filter(like="usd_per_million_output"), rows["usd_per_hour"]
-    ends = answers.div(answers["usd_per_million_output"], axis=0)
+    paid = _hourly(rows)
     tiers = [evidence(str(tier)) if isinstance(tier, str) else "" for tier in rows["tier"]]
-    return lead(hour, hour * ends.min(axis=1), hour * ends.max(axis=1), evidence=tiers, able=rows["meets"].astype(bool))
+    return lead(paid["usd"], paid["low"], paid["high"], evidence=tiers, able=rows["meets"].astype(bool))
 
 
 def _costs(view: Served) -> Picture:
     """The fewest devices of each kind, the cheapest on top."""
     rows = _rivals(view)
-    best, ends = _cheapest(rows), rows.filter(like="usd_per_million_output")
+    best = _cheapest(rows)
     verdicts = [
         "cheapest feasible"
         if best is not None and best.named and at == best.first
@@ -600,9 +606,7 @@ def _costs(view: Served) -> Picture:
     frame = pd.DataFrame(
         {
             "row": [short_name(name) for name in rows["name"]],
-            "usd": rows["usd_per_million_output"],
-            "low": ends.min(axis=1),
-            "high": ends.max(axis=1),
+            **_hourly(rows),
             "verdict": verdicts,
             "text": [
                 "cannot meet the limits"

@@ -42,7 +42,7 @@ def test_a_price_of_the_reader_is_the_only_one(panel: Any) -> None:
         assert paid == pytest.approx(1.99 if own["accelerator"] == "h100-sxm" else list_price[own["accelerator"]])
     panel.update(picture="costs")
     chart = dict(zip(panel.columns["row"], panel.columns["usd"], strict=True))
-    assert chart["H100 SXM5 80GB"] == pytest.approx(row["usd_per_million_output"], rel=1e-3)
+    assert chart["H100 SXM5 80GB"] == pytest.approx(row["usd_per_hour"], rel=1e-3)
     panel.receive({"do": "open", "what": "table"})
     assert dollars(row["usd_per_hour"]) in str(panel.shown["table"]["rows"])
 
