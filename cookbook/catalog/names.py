@@ -44,7 +44,7 @@ SUFFIX = re.compile(
     r"[\s_\-.:+]+(?:instruct|thinking|reasoning|chat|hf|it|pt|base|sft|dpo|rlhf|preview|dynamic|static|gguf|ggml|awq"
     r"|gptq|exl[23]|marlin|kv|auto-?round|ct|mobile|qat|mlx|bnb|w\d+a\d+(?:kv\d+)?|\d(?:\.\d+)?bpw|int[48]"
     r"|[2-8][\s\-]?bit|fp8[\s_\-]?kv|fp8|fp16|bf16|fp32|nvfp4|mxfp[48]|fp4|nf4|f16|f32|ud|i?q\d(?:_[0-9a-z]+)*"
-    r"|fine[\s_\-]?tun(?:e|ed|ing)|lora|qlora|terminus|2[3-6](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)$",
+    r"|fine[\s_\-]?tun(?:e|ed|ing)|lora|qlora|terminus|latest|cloud|2[3-6](?:0[1-9]|1[0-2])|(?:0[1-9]|1[0-2])[0-3]\d)$",
     re.I,
 )
 MAX_SUFFIXES = 8
@@ -66,11 +66,12 @@ def normalise(name: str) -> str:
 def stems(name: str) -> list[str]:
     """Return a checkpoint's name without owner, file suffix, formats, tuning and dates, step by step.
 
-    >>> stems("unsloth/Qwen3-8B-Instruct-2507-Q4_K_M.gguf")[-1], stems("resnet50")
-    ('Qwen3-8B', ['resnet50'])
+    >>> stems("unsloth/Qwen3-8B-Instruct-2507-Q4_K_M.gguf")[-1], stems("resnet50"), stems("gpt-oss:20b")[-1]
+    ('Qwen3-8B', ['resnet50'], 'gpt-oss-20b')
     """
     short = name[: 2 * NAME_LETTERS].strip()
     forms = [short, OWNER.sub("", short)]
+    forms += [form.replace(":", "-") for form in forms if ":" in form]  # tags such as gpt-oss:20b
     for start in list(forms):
         short = start
         for _ in range(MAX_SUFFIXES):

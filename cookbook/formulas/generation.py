@@ -68,6 +68,9 @@ class Decoder(NamedTuple):
         State per sequence of the layers without attention, whatever its length [B].
     state_flop : numpy.ndarray
         Operations of those layers on the state per token of a prompt, processed in chunks [FLOP].
+    windowed_scores : numpy.ndarray
+        Share of the scores' work that is within the window, where layers have heads of several sizes; NaN: `windowed`
+        [-].
     """
 
     weight_bytes: Any
@@ -89,6 +92,7 @@ class Decoder(NamedTuple):
     attending: Any = 1.0
     state_bytes: Any = 0.0
     state_flop: Any = 0.0
+    windowed_scores: Any = np.nan
 
 
 class Group(NamedTuple):
@@ -623,12 +627,15 @@ def _pass_parts(
     products = 2 * _multiplied_weights(prompts * new, own * new, own, decoder, group, engine) / rate
     new_tokens = own * new
     # Each new token attends to the tokens before it: half of the new ones, and all cached ones.
-    context_tokens = _attended(length - new / 2, decoder, new)
+    near = np.where(np.isnan(decoder.windowed_scores), decoder.windowed, decoder.windowed_scores)
+    context_tokens = attended_tokens(length - new / 2, decoder.window, near, new)
     attending = decoder.layers * decoder.attending
     scores = (
         4 * attending * decoder.heads * decoder.head_dim * new_tokens * context_tokens + decoder.state_flop * new_tokens
     )
-    written = attending * decoder.heads * new_tokens * _attended(length, decoder, 0.0) * engine.score_bytes
+    written = (
+        attending * decoder.heads * new_tokens * attended_tokens(length, decoder.window, near) * engine.score_bytes
+    )
     touched = new_tokens * _activation_bytes(decoder, engine) / group.mem_bandwidth
     busy = 1 + engine.attention_ramp * shards / np.maximum(new_tokens * decoder.heads, 1.0)
     # Pieces of a pass fill the stages of a pipeline one after the other.

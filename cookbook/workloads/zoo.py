@@ -62,7 +62,7 @@ LANGUAGE_MODELS = (DECODER, "transformers.encoder_decoder")
 # Builders of language models with unlike layers that still generate token by token.
 HYBRID = "sequence.hybrid"
 ANSWERING = (*LANGUAGE_MODELS, HYBRID)
-UNEQUAL = "it has layers that keep a state instead of keys and values"
+UNEQUAL = "its layers differ (some keep a state instead of keys and values, or attend otherwise than the rest)"
 DIVIDED = "an embedding, equal blocks of causal attention and feed-forward, and a linear head"
 BLOCK_LAYERS = ("self_attention", "mlp", "moe", "transformer_block")
 

@@ -74,6 +74,12 @@ def of_both_norms(ops: Ops) -> float:
     return float(2 * read[batch].sum() + 5 * read[norm & ~batch].sum())
 
 
+def of_the_pyramid(ops: Ops) -> float:
+    """Two numbers for each channel of the last stage, less the convolutions of the pyramid, whose bias has 256."""
+    convs = ops.column("parameters", 1, 128)[np.char.startswith(ops.name.astype(str), "pyramid")]
+    return float(2 * (convs[-1] - 256) / 256 - convs.sum())
+
+
 def of_look_ups(ops: Ops) -> float:
     """Rows, then columns of each head's (2 w - 1)^2 biases, picked by products with one-hot matrices."""
     core = ops.kind == "attention"
@@ -109,6 +115,13 @@ CLAIMS: list[tuple[str, str, Callable[[Ops], float]]] = [
         lambda ops: -of_norms(ops, "parameters"),
     ),
     ("parameters", "(2 numbers a channel) folded into one bias", lambda ops: -of_norms(ops, "parameters") / 2),
+    ("parameters", "its trunk with one norm more, without the pyramid", of_the_pyramid),
+    ("parameters", "The first layer lacks one norm", lambda ops: -float(ops.parameters[ops.kind == "norm"][0])),
+    (
+        "parameters",
+        "one more norm in each layer",  # of two, beside that after the last
+        lambda ops: float((of_norms(ops, "parameters") - ops.parameters[ops.kind == "norm"][-1]) / 2),
+    ),
 ]
 
 

@@ -63,6 +63,44 @@ PRINTED = {
     "unsloth/Qwen3-8B-bnb-4bit": "qwen3_8b",
     "opt-13b": "opt_13b",
     "Whisper large-v3": "whisper_large_v3",
+    "Qwen3.5-9B": "qwen3.5_9b",
+    "DeepSeek-V4-Pro": "deepseek_v4_pro",
+    "deepseek-ai/DeepSeek-V4-Flash": "deepseek_v4_flash",
+    "Kimi-K3": "kimi_k3",
+    "GLM-5.3": "glm_5",
+    "MiniMax-M3": "minimax_m3",
+    "google/gemma-4-31B-it": "gemma4_31b",
+    "Gemma-4-26B-A4B": "gemma4_26b_a4b",
+    "Gemma 4 E2B": "gemma4_e2b",
+    "gemma-4-e4b-it-Q4_K_M.gguf": "gemma4_e4b",
+    "Mistral-Large-3": "mistral_large_3",
+    "mistralai/Mistral-Small-4-119B-2603": "mistral_small_4",
+    "Devstral-2": "devstral_2_123b",
+    "Devstral-Small-2-24B": "mistral_small_24b",
+    "Step-3.5-Flash": "step_3.5_flash",
+    "Hunyuan-A13B": "hunyuan_a13b",
+    "ERNIE-4.5-300B-A47B": "ernie_4.5_300b_a47b",
+    "MiMo-V2-Flash": "mimo_v2_flash",
+    "FLUX.2-dev": "flux_2_dev",
+    "Qwen-Image": "qwen_image",
+    "Wan2.2-T2V-A14B": "wan2.2_a14b",
+    "LTX-2": "ltx_2",
+    "SAM 2": "sam2_hiera_large",
+    "facebook/dinov3-vitl16-pretrain-lvd1689m": "dinov3_vit_l",
+    "Qwen2.5-VL-7B-Instruct": "qwen2.5_7b",
+    "Kimi-Linear-48B-A3B-Instruct": "kimi_linear_48b_a3b",
+    "c4ai-command-a-03-2025": "command_a",
+    "INTELLECT-3": "glm_4.5_air",
+    # Tags, as local servers write them.
+    "qwen3:8b": "qwen3_8b",
+    "qwen3.5:9b": "qwen3.5_9b",
+    "gpt-oss:20b": "gpt_oss_20b",
+    "gemma4:26b": "gemma4_26b_a4b",
+    "mistral:7b": "mistral_7b",
+    "llama3:8b-instruct-q4_K_M": "llama3_8b",
+    "deepseek-r1:70b": "llama3_70b",
+    "kimi-k2.5:cloud": "kimi_k2_thinking",
+    "mixtral:8x7b": "mixtral_8x7b",
 }
 
 
@@ -163,6 +201,22 @@ def test_a_model_of_another_maker_is_not_offered(typed: str) -> None:
     with pytest.raises(catalog.UnknownName) as unknown:
         catalog.lookup("models", typed)
     assert not [near for near in unknown.value.nearest if near.startswith(("megatron", "gpt", "bert"))]
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    {
+        "Gemma 4": "gemma4_",
+        "DeepSeek-V4": "deepseek_v4_",
+        "FLUX.2": "flux_2_",
+        "Wan2.2": "wan2.2_",
+        "DINOv3": "dinov3_",
+    }.items(),
+)
+def test_a_family_without_a_size_is_refused_with_its_sizes(typed: str, offered: str) -> None:
+    with pytest.raises(catalog.UnknownName) as unknown:
+        catalog.lookup("models", typed)
+    assert len(unknown.value.nearest) >= 2 and all(name.startswith(offered) for name in unknown.value.nearest[:2])
 
 
 def test_a_slip_of_the_pen_is_offered_its_model() -> None:

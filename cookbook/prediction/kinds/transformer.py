@@ -252,16 +252,17 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
     expert, chosen = dimensions.get("experts", 1.0), dimensions.get("experts_per_token", 1.0)
     routed = (layers - dimensions.get("dense_layers", 0.0)) * expert * (2 + dimensions["gated_mlp"]) * width
     routed *= dimensions.get("moe_ffn_hidden", 0.0)
-    tied = bool(network.arguments.get("tied"))
-    body = total - routed - table * (1 if tied else 2)
+    tied, looked_up = bool(network.arguments.get("tied")), dimensions.get("looked_up", 0.0)
+    body = total - routed - table * (1 if tied else 2) - looked_up
     head = max(weight, WIDE) if stored in WIDE_HEAD else weight
     latent, one = dimensions.get("latent_attention", 0.0) > 0, stored_bytes(cache or "fp16")
     pairs = dimensions["kv_heads"]
     cached = dimensions["kv_rank"] + dimensions["rope_dim"] if latent else 2 * pairs * dimensions["head_dim"]
+    cached = dimensions.get("cached", layers * dimensions.get("attending", 1.0) * cached)
     return {
         "weight_bytes": body * weight + table * head,
         "expert_bytes": routed * weight,
-        "embedded_bytes": 0.0 if tied else table * head,
+        "embedded_bytes": (0.0 if tied else table * head) + looked_up * weight,
         "experts": expert,
         "experts_per_token": chosen,
         "active": body + routed * chosen / expert,
@@ -272,11 +273,12 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
         "head_dim": (dimensions["nope_dim"] + dimensions["rope_dim"] + dimensions["v_dim"]) / 2
         if latent
         else dimensions["head_dim"],
-        "cache_bytes": layers * dimensions.get("attending", 1.0) * cached * one,
+        "cache_bytes": cached * one,
         "cache_heads": 1.0 if latent else pairs,
-        "queries": 1.0 if latent else dimensions["heads"] / pairs,
+        "queries": dimensions.get("queries", 1.0 if latent else dimensions["heads"] / pairs),
         "window": dimensions.get("window", np.inf),
         "windowed": dimensions["windowed"],
+        "windowed_scores": dimensions.get("windowed_scores", dimensions["windowed"]),
         "attending": dimensions.get("attending", 1.0),
         "state_bytes": dimensions.get("state_bytes", 0.0),
         "state_flop": dimensions.get("state_flop", 0.0),

@@ -77,7 +77,7 @@ class NamedNetwork:
 
 
 HYBRID = Refusal(
-    "{} has layers that keep a state instead of keys and values, which no tp, pp or ep is estimated for; "
+    "{} has layers that differ (some keep a state, or attend otherwise), which no tp, pp or ep is estimated for; "
     "kind = training_classic answers with data parallelism",
     "network-not-split",
     "model",

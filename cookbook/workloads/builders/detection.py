@@ -4,7 +4,8 @@ and Detectron2: region proposals, Fast, Faster, Mask and Keypoint R-CNN on three
 In Detectron a training image sends 512 regions to the box head and at most a quarter of them, its share of objects, to
 the mask or keypoint head (Detectron2, configs/Base-RCNN-*.yaml and defaults).
 
-And networks that label every pixel or voxel: U-Net, 3-D U-Net, nnU-Net, V-Net, FCN, DeepLab v3.
+And networks that label every pixel or voxel: U-Net, 3-D U-Net, nnU-Net, V-Net, FCN, DeepLab v3; and the encoders of
+images of SAM and SAM 2.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Sequence
 
 from cookbook.workloads.builders.convnets import vgg_features
 from cookbook.workloads.builders.resnets import mobilenet_v1_features, mobilenet_v3_features, resnet_stage, resnet_stem
-from cookbook.workloads.layers import Shape, Trace, conv_norm, variant_of
+from cookbook.workloads.layers import Shape, Trace, conv_norm, mlp, self_attention, transformer_block, variant_of
 from cookbook.workloads.ops import Ops
 
 
@@ -480,3 +481,108 @@ def lraspp(image: int = 520, classes: int = 21) -> Ops:
     y = t.sample(t.multiply(y, gate), Shape(128, low.space), "upsample")
     t.loss(t.resize(t.add(t.conv(low, classes, 1, name="low"), t.conv(y, classes, 1, name="high")), 8))
     return t.ops()
+
+
+# ---- transformers ---------------------------------------------------------------------------------------------
+
+
+def sam_encoder(
+    image: int = 1024,
+    patch: int = 16,
+    width: int = 1280,
+    depth: int = 32,
+    heads: int = 16,
+    hidden: int = 5120,
+    window: int = 14,
+    full: int = 4,
+    out: int = 256,
+) -> Ops:
+    """Build the image encoder of SAM (Kirillov et al., arXiv:2304.02643): a vision transformer with windows.
+
+    Parameters
+    ----------
+    image, patch, width, depth, heads, hidden : int
+        Side of the image and of a patch [pixels]; width, layers, heads, hidden units of the MLP.
+    window, full : int
+        Side of a window [patches], to which an image is padded; layers that attend to all patches.
+    out : int
+        Channels of the result.
+
+    Returns
+    -------
+    Ops
+        Fixed input, so only the batch is symbolic.
+    """
+    t, side, size = Trace(), image // patch, width // heads
+    x = t.reshape(t.conv(t.image(3, image, image), width, patch, stride=patch, name="patches"), width, side * side)
+    t.parameter(side * side * width, "positions")
+    for name, count, reach in (("window", depth - full, window), ("full", full, side)):
+        with t.block(name, repeat=count):
+            t.parameter(2 * (2 * reach - 1) * size, "attention.relative_positions")
+            padded = Shape(width, ((-(-side // reach) * reach) ** 2,), t.norm(x, "layer", name="norm1").tensor)
+            y = self_attention(t, padded, heads, window=reach * reach, flash=False)
+            x = t.add(x, Shape(width, x.space, y.tensor), name="residual1")
+            x = t.add(x, mlp(t, t.norm(x, "layer", name="norm2"), hidden), name="residual2")
+    y = t.norm(t.conv(t.reshape(x, width, side, side), out, 1, bias=False, name="neck1"), "layer", name="neck1.norm")
+    t.norm(t.conv(y, out, 3, padding=1, bias=False, name="neck2"), "layer", name="neck2.norm")
+    return t.ops()
+
+
+def hiera(
+    image: int = 1024,
+    width: int = 144,
+    depths: Sequence[int] = (2, 6, 36, 4),
+    heads: int = 2,
+    windows: Sequence[int] = (8, 4, 16, 8),
+    full: int = 3,
+    positions: int = 7,
+    out: int = 256,
+) -> Ops:
+    """Build the image encoder of SAM 2 (Ravi et al., arXiv:2408.00714): Hiera (Ryali et al., arXiv:2306.00989) with a
+    pyramid of its stages.
+
+    Parameters
+    ----------
+    image, width, heads : int
+        Side of the image [pixels]; width and heads of the first stage, doubled from stage to stage.
+    depths, windows : sequence of int
+        Layers of each stage; side of its windows [positions].
+    full : int
+        Layers of the third stage that attend to all positions.
+    positions, out : int
+        Side of the table of positions; channels of the pyramid.
+
+    Returns
+    -------
+    Ops
+        Fixed input, so only the batch is symbolic.
+    """
+    t, side = Trace(), image // 4
+    x = t.conv(t.image(3, image, image), width, 7, stride=4, padding=3, name="patches")
+    t.parameter((positions**2 + windows[0] ** 2) * width, "positions")
+    x = t.reshape(x, width, side * side)
+    for stage, depth in enumerate(depths):
+        width, reach = width * (1 + bool(stage)), windows[stage]
+        if stage:
+            x, side = _pooling_layer(t, x, side, heads * 2**stage, windows[stage - 1], stage), side // 2
+        wide = full if stage == 2 else 0
+        for name, count, near in (("window", depth - bool(stage) - wide, reach), ("full", wide, side))[
+            : 1 + bool(wide)
+        ]:
+            with t.block(f"stage{stage + 1}.{name}", repeat=count):
+                x = transformer_block(t, x, heads * 2**stage, 4 * width, window=near * near, flash=False)
+        t.conv(t.reshape(x, width, side, side), out, 1, name=f"pyramid{stage}")
+        x = t.reshape(x, width, side * side)
+    return t.ops()
+
+
+def _pooling_layer(t: Trace, x: Shape, side: int, heads: int, reach: int, stage: int) -> Shape:
+    """Write the first layer of a stage: twice as wide, with queries that are pooled 2 x 2."""
+    width, y = 2 * int(x.channels), t.norm(x, "layer", name=f"pool{stage}.norm1")
+    t.linear(y, width, name=f"pool{stage}.shortcut")
+    t.linear(y, 3 * width, name=f"pool{stage}.qkv")
+    q = Shape(width, ((side // 2) ** 2,), y.tensor)
+    z = t.attention(q, heads, window=reach * reach, flash=False, name=f"pool{stage}.attention")
+    x = t.linear(z, width, name=f"pool{stage}.out")
+    y = mlp(t, t.norm(x, "layer", name=f"pool{stage}.norm2"), 4 * width, name=f"pool{stage}.mlp")
+    return t.add(x, y, name=f"pool{stage}.residual2")

@@ -276,8 +276,8 @@ CONVNEXT = {
 }
 
 
-def convnext(size: str = "tiny", image: int = 224, classes: int = 1000) -> Ops:
-    """Build ConvNeXt tiny, small, base, large or xlarge."""
+def convnext(size: str = "tiny", image: int = 224, classes: int = 1000, version: int = 1) -> Ops:
+    """Build ConvNeXt tiny, small, base, large or xlarge; version 2 has a global response norm (arXiv:2301.00808)."""
     t = Trace()
     x = t.image(3, image, image)
     for stage, (width, times) in enumerate(zip(*variant_of(CONVNEXT, size, "size"), strict=True)):
@@ -287,8 +287,10 @@ def convnext(size: str = "tiny", image: int = 224, classes: int = 1000) -> Ops:
             x = t.conv(t.norm(x, "layer"), width, 2, 2, name=f"down{stage}")
         with t.block(f"stage{stage + 1}", repeat=times):
             y = t.norm(t.conv(x, width, 7, padding=3, groups=width, name="depthwise"), "layer")
-            y = t.linear(t.act(t.linear(y, 4 * width, name="expand"), "gelu"), width, name="project")
-            x = t.add(x, t.scale(y, "layer_scale"))
+            y = t.act(t.linear(y, 4 * width, name="expand"), "gelu")
+            y = t.norm(y, "instance", name="response") if version == 2 else y
+            y = t.linear(y, width, name="project")
+            x = t.add(x, y if version == 2 else t.scale(y, "layer_scale"))
     x = t.norm(t.flatten(t.global_pool(x)), "layer")
     t.loss(t.linear(x, classes, name="classifier"))
     return t.ops()

@@ -20,7 +20,14 @@ import numpy as np
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads.arguments import whole
-from cookbook.workloads.builders.blocks import moe
+from cookbook.workloads.builders.blocks import (
+    WRITERS,
+    check_branches,
+    kept,
+    mixed_streams,
+    moe,
+    second_embedding,
+)
 from cookbook.workloads.layers import S, Shape, Trace, mlp, self_attention
 from cookbook.workloads.ops import Ops
 
@@ -35,7 +42,7 @@ OPTIONAL_SIZES = ("norms", "bytes")
 # Kinds of operations on states, and the default bytes of a state's element: engines store them as activations.
 STATE_KINDS, STATE_BYTES = ("matmul", "scan"), 2
 MAX_PATTERN = 1000
-EXPERT_SIZES = ("number", "top_k", "hidden", "shared", "shared_gate", "latent")
+EXPERT_SIZES = ("number", "top_k", "hidden", "shared", "shared_gate", "latent", "extra")
 
 
 def dense_stack(inputs: int = 540, hidden: int = 2048, layers: int = 5, classes: int = 8192) -> Ops:
@@ -250,8 +257,14 @@ def hybrid(
     act: str = "silu",
     experts: Mapping[str, Any] | None = None,
     tied: bool = False,
+    branches: Mapping[str, Any] | None = None,
+    norms_after: bool = False,
+    streams: int = 0,
+    weighted_residuals: bool = False,
+    looked_up: int = 0,
 ) -> Ops:
-    """Build a causal language model of which some layers attend and the others keep a state of fixed size.
+    """Build a causal language model of which some layers attend and the others keep a state of fixed size, or of which
+    layers attend in several ways.
 
     Work on the state is that of chunked kernels: matmuls within chunks of tokens and from chunk to chunk, linear in the
     sequence. Of "mamba" it is elementwise, as in `mamba`.
@@ -279,9 +292,24 @@ def hybrid(
         Hidden units, form and activation of the branches "-"; experts have the same form and activation.
     experts : mapping
         number, top_k, hidden, shared (hidden units that all tokens use), shared_gate, latent (features that the chosen
-        experts read and write, where fewer than `width`).
+        experts read and write, where fewer than `width`), extra (parameters beside: offsets of scores, norms, factors).
     tied : bool
         Whether the output matrix is the embedding table.
+    branches : mapping
+        Sizes of further letters, each with its kind. attention: heads, kv_heads, head_dim, v_dim, window [tokens]; 1
+        where it has qk_norm, gate or head_gate (an output gate: one factor per feature or per head), sinks, one_kv
+        (values are the keys), no_kv (keys and values are those of an earlier layer); index (heads, dim and top of an
+        indexer, as in `transformers.decoder`). latent: as in `transformers.decoder`, with heads, and gate 1 for an
+        output gate. delta: heads, head_dim, kernel, chunk [tokens], gate_rank (of the output gate; absent: full).
+        convolution: kernel. compressed: heads, head_dim, q_rank, out_groups, out_rank, window, ratio (tokens per entry)
+        and index. mlp: hidden. lookup: width, features of a second embedding that the layer adds.
+    norms_after : bool
+        A second norm after each branch.
+    streams, weighted_residuals : int, bool
+        Residual streams that each branch mixes (hyper-connections, Zhu et al., arXiv:2409.19606; 0: one, unmixed);
+        whether each branch reads a weighted sum of earlier layers (Kimi K3).
+    looked_up : int
+        Rows of the second embedding.
 
     Returns
     -------
@@ -299,24 +327,34 @@ def hybrid(
     ...     "kernel": 4, "chunk": 256}, tied=True).parameter_count / 1e9, 3)
     2.703
     """
-    _check_pattern(pattern, recurrent, {"*": heads, "-": hidden, "E": experts})
+    own = branches or {}
+    check_branches(own)
+    _check_pattern(pattern, recurrent, {"*": heads, "-": hidden, "E": experts}, own)
     state_sizes, expert_sizes = _numbers("state", state, recurrent), _numbers("experts", experts)
     t = Trace()
     x = t.embedding(S, vocab, width)
+    for letter in (letter for letter in own if own[letter]["kind"] == "lookup"):
+        second_embedding(t, x, looked_up, own[letter]["width"], repeats * pattern.count(letter))
     with t.block("layers", repeat=repeats):
         for at, letter in enumerate(pattern):
-            y = t.norm(x, "rms", name=f"norm{at}")
-            if letter == "M":
+            kind = own.get(letter, {}).get("kind", "")
+            mixed_streams(t, x, streams, weighted_residuals, f"mix{at}")
+            y = x if kind == "lookup" else t.norm(x, "rms", name=f"norm{at}")
+            if kind in WRITERS:
+                y = WRITERS[kind](t, y, own[letter])
+            elif letter == "M":
                 y = _recurrent(t, y, recurrent, state_sizes)
             elif letter == "*":
                 y = self_attention(
                     t, y, heads or 0, kv_heads, head_dim, causal=True, bias=False, qk_norm=qk_norm, gate=gate
                 )
-            elif letter == "-":
-                y = mlp(t, y, hidden or 0, gated, act, bias=False)
+            elif letter == "-" or kind:
+                y = mlp(t, y, own[letter]["hidden"] if kind else hidden or 0, gated, act, bias=False)
             else:
                 if expert_sizes.get("shared_gate"):
                     t.linear(y, 1, False, "moe.shared_gate")
+                if expert_sizes.get("extra"):
+                    t.parameter(expert_sizes["extra"], "moe.extra")
                 y = moe(
                     t,
                     y,
@@ -328,14 +366,16 @@ def hybrid(
                     act,
                     latent=expert_sizes.get("latent", 0),
                 )
+            y = t.norm(y, "rms", name=f"norm{at}.after") if norms_after else y
             x = t.add(x, y, name=f"residual{at}")
+    mixed_streams(t, x, streams, weighted_residuals, "mix.out", 1)
     x = t.norm(x, "rms", name="final_norm")
     t.loss(t.linear(x, vocab, bias=False, name="lm_head", shared=tied))
     return t.ops()
 
 
-def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any]) -> None:
-    if not isinstance(pattern, str) or not pattern or set(pattern) - set("M*-E"):
+def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    if not isinstance(pattern, str) or not pattern or set(pattern) - set("M*-E") - set(own):
         raise refused(
             "pattern",
             pattern,
@@ -343,7 +383,7 @@ def _check_pattern(pattern: str, recurrent: str, needed: Mapping[str, Any]) -> N
         )
     if len(pattern) > MAX_PATTERN:
         raise ValueError(f"pattern has {len(pattern):,} branches; write at most {MAX_PATTERN:,}, and repeats")
-    if not set(pattern) & set("M*"):
+    if not set(pattern) & {*"M*", *(letter for letter in own if own[letter]["kind"] not in ("mlp", "lookup"))}:
         raise refused("pattern", pattern, "sees no other tokens: it needs branches M or *")
     if "M" in pattern and recurrent not in STATES:
         raise refused("recurrent", recurrent, f"is not one of {', '.join(STATES)}")
@@ -443,37 +483,54 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
     -------
     dict of str to float
         Layers have two branches, as in other decoders; `attending` is the share that attends, `state_bytes` the size of
-        the state of one sequence in all layers, `state_flop` the work on it per token, in chunks.
+        the state of one sequence in all layers, `state_flop` the work on it per token, in chunks; `cached` the elements
+        that all layers keep of one token, `windowed` their share that leaves a window, `windowed_scores` the share of
+        the scores within windows, `looked_up` the elements of the second embedding, which is read by row.
     """
     layers_of, state, expert_sizes = (
         Counter(own["pattern"] * own.get("repeats", 1)),
         own.get("state") or {},
-        own.get("experts"),
+        own.get("experts") or {"number": 1, "top_k": 1, "hidden": 0},
     )
     state_size = sum(state_elements(own["width"], own["recurrent"], state)) if layers_of["M"] else 0
-    layers, heads, expert_sizes = (
-        layers_of.total() / 2,
-        own.get("heads") or 1,
-        expert_sizes or {"number": 1, "top_k": 1, "hidden": 0},
-    )
+    heads, width = own.get("heads") or 1, own["width"]
+    size, pairs = own.get("head_dim") or width / heads, own.get("kv_heads") or heads
+    usual = {"kind": "attention", "heads": heads, "kv_heads": pairs, "head_dim": size}
+    kinds = {**(own.get("branches") or {}), **({"*": usual} if layers_of["*"] else {})}
+    amounts = Counter[str]()
+    for letter, sizes in kinds.items():
+        amounts.update({name: layers_of[letter] * amount for name, amount in kept(sizes, width).items()})
+    attends = {letter: c for letter, c in kinds.items() if c.get("heads") and c["kind"] != "delta"} or {"*": usual}
+    rows = {letter: layers_of[letter] * sizes["width"] for letter, sizes in kinds.items() if sizes["kind"] == "lookup"}
+    layers = (layers_of.total() - sum(layers_of[letter] for letter in rows)) / 2
+    attending, widest = sum(layers_of[letter] for letter in attends), max(c["heads"] for c in attends.values())
+    scored, cached = amounts["scores"] + amounts["near_scores"], amounts["kept"] + amounts["near_kept"]
     # Experts on fewer features have the size of narrower experts on all features.
-    narrow = expert_sizes["hidden"] * ((expert_sizes.get("latent") or own["width"]) / own["width"])
+    narrow = expert_sizes["hidden"] * ((expert_sizes.get("latent") or width) / width)
     work = ops.column("flop", 1, 1) + ops.column("vector_flop", 1, 1)
     return {
         "layers": layers,
-        "hidden": own["width"],
-        "heads": heads,
-        "kv_heads": own.get("kv_heads") or heads,
-        "head_dim": own.get("head_dim") or own["width"] / heads,
+        "hidden": width,
+        "heads": widest,
+        "kv_heads": min(c.get("kv_heads") or (c["heads"] if c["kind"] == "attention" else 1) for c in attends.values()),
+        "queries": max(
+            (c["heads"] / (c.get("kv_heads") or c["heads"]) for c in attends.values() if "head_dim" in c), default=1.0
+        ),
+        "head_dim": scored / (attending * widest) if attending else size,
         "vocab": own["vocab"],
-        "windowed": 0.0,
+        "cached": cached,
+        "windowed": amounts["near_kept"] / (cached or 1),
+        "windowed_scores": amounts["near_scores"] / (scored or 1),
+        "window": amounts["reach"] / amounts["near_scores"] if amounts["near_scores"] else np.inf,
         "gated_mlp": float(own.get("gated", True)),
         "experts": expert_sizes["number"],
         "experts_per_token": expert_sizes["top_k"],
         "moe_ffn_hidden": narrow,
         "dense_layers": layers - layers_of["E"],
-        "attending": layers_of["*"] / layers,
-        "state_bytes": float(layers_of["M"] * state_size * state.get("bytes", STATE_BYTES)),
+        "attending": attending / layers,
+        "looked_up": float(sum(rows.values()) * own.get("looked_up", 0)),
+        "state_bytes": float(layers_of["M"] * state_size * state.get("bytes", STATE_BYTES))
+        + amounts["state"] * STATE_BYTES,
         "state_flop": float(work[np.isin(ops.kind, STATE_KINDS)].sum()),
     }
 

@@ -1,5 +1,6 @@
-"""Transformers: decoder-only language models, text encoders (BERT and its relatives), encoder-decoders (T5, BART), and
-networks on image patches (ViT, DeiT, BEiT, Swin, and the multilayer perceptrons Mixer and ResMLP).
+"""Transformers: decoder-only language models, text encoders (BERT and its relatives, ModernBERT), encoder-decoders (T5,
+BART), and networks on image patches (ViT, DeiT, BEiT, DINO, Swin, with texts CLIP and SigLIP, and the multilayer
+perceptrons Mixer and ResMLP).
 
 Arguments of `decoder` are the dimensions in a model's configuration file.
 """
@@ -7,7 +8,8 @@ Arguments of `decoder` are the dimensions in a model's configuration file.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 from cookbook.workloads.builders.blocks import latent_attention, moe
@@ -27,33 +29,6 @@ EXPERT_ARGUMENTS = (
 )
 INDEX_ARGUMENTS = ("heads", "dim", "top")
 LATENT_ARGUMENTS = ("q_rank", "kv_rank", "nope_dim", "rope_dim", "v_dim")
-
-
-@dataclass(frozen=True)
-class _Layer:
-    """The settings that the layers of one decoder share."""
-
-    heads: int
-    kv_heads: int | None
-    head_dim: int | None
-    hidden: int
-    norm: str
-    norm_bias: bool | None
-    norms: int
-    gated: bool
-    act: str
-    bias: bool
-    qkv_bias: bool
-    mlp_bias: bool
-    qk_norm: bool
-    whole_norm: bool
-    sinks: bool
-    parallel: bool
-    dropout: bool
-    flash: bool
-    latent: Mapping[str, Any] | None
-    index: Mapping[str, Any] | None
-    experts: Mapping[str, Any] | None
 
 
 def decoder(
@@ -141,28 +116,28 @@ def decoder(
     _check(index, INDEX_ARGUMENTS, "index")
     if index and not (latent and latent.get("q_rank")):
         raise ValueError("index needs latent attention with q_rank: its queries are made of that latent")
-    layer = _Layer(
-        heads,
-        kv_heads,
-        head_dim,
-        hidden,
-        norm,
-        norm_bias,
-        norms,
-        gated,
-        act,
-        bias,
-        bias if qkv_bias is None else qkv_bias,
-        bias if mlp_bias is None else mlp_bias,
-        qk_norm,
-        whole_norm,
-        sinks,
-        parallel,
-        dropout,
-        flash,
-        latent,
-        index,
-        experts,
+    layer = SimpleNamespace(
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        hidden=hidden,
+        norm=norm,
+        norm_bias=norm_bias,
+        norms=norms,
+        gated=gated,
+        act=act,
+        bias=bias,
+        qkv_bias=bias if qkv_bias is None else qkv_bias,
+        mlp_bias=bias if mlp_bias is None else mlp_bias,
+        qk_norm=qk_norm,
+        whole_norm=whole_norm,
+        sinks=sinks,
+        parallel=parallel,
+        dropout=dropout,
+        flash=flash,
+        latent=latent,
+        index=index,
+        experts=experts,
     )
     t = Trace()
     x = _embedded(t, vocab, width, positions, embedding_width, dropout)
@@ -208,7 +183,7 @@ def _groups(
     return [g for g in groups if g[1] > 0]
 
 
-def _block(t: Trace, x: Shape, c: _Layer, window: int | None, sparse: bool) -> Shape:
+def _block(t: Trace, x: Shape, c: SimpleNamespace, window: int | None, sparse: bool) -> Shape:
     y = t.norm(x, c.norm, bias=c.norm_bias, name="norm1")
     attended = _attention(t, y, c, window)
     if c.norms == 4:
@@ -225,7 +200,7 @@ def _block(t: Trace, x: Shape, c: _Layer, window: int | None, sparse: bool) -> S
     return t.add(x, t.dropout(y, "mlp.dropout") if c.dropout else y, name="residual2")
 
 
-def _attention(t: Trace, y: Shape, c: _Layer, window: int | None) -> Shape:
+def _attention(t: Trace, y: Shape, c: SimpleNamespace, window: int | None) -> Shape:
     if c.latent:
         return latent_attention(
             t,
@@ -260,7 +235,7 @@ def _attention(t: Trace, y: Shape, c: _Layer, window: int | None) -> Shape:
     )
 
 
-def _feed_forward(t: Trace, y: Shape, c: _Layer, sparse: bool) -> Shape:
+def _feed_forward(t: Trace, y: Shape, c: SimpleNamespace, sparse: bool) -> Shape:
     if not sparse or c.experts is None:
         return mlp(t, y, c.hidden, c.gated, c.act, c.mlp_bias)
     e = c.experts
@@ -290,7 +265,7 @@ def _head(t: Trace, x: Shape, vocab: int, tied: bool, bias: bool, narrow: int | 
     t.loss(t.linear(x, vocab, bias and not tied, "head", shared=tied), "head.loss")
 
 
-def _predict_ahead(t: Trace, x: Shape, c: _Layer, vocab: int, ahead: int) -> None:
+def _predict_ahead(t: Trace, x: Shape, c: SimpleNamespace, vocab: int, ahead: int) -> None:
     """Write one more layer on normed hidden state and next token's embedding (DeepSeek-V3 report, section 2.2)."""
     with t.block(f"predict_ahead{ahead}"):
         token = t.embedding(S, vocab, int(x.channels), "embedding", shared=True)
@@ -392,6 +367,69 @@ def _bert_head(
         t.loss(t.linear(x if head == "tokens" else first, classes, True, "head"), "head.loss")
     elif head:
         raise ValueError(f"head = {head!r}; take one of '', masked, masked+next, discriminator, tokens, classes")
+
+
+def rotary_encoder(
+    vocab: int,
+    width: int,
+    depth: int,
+    heads: int,
+    hidden: int,
+    kv_heads: int | None = None,
+    head_dim: int | None = None,
+    types: int = 0,
+    norm: str = "layer",
+    norm_bias: bool = False,
+    norms: int = 2,
+    qk_norm: bool = False,
+    act: str = "gelu",
+    window: int | None = None,
+    full: int = 0,
+    embedding_norm: bool = True,
+    final_norm: bool = False,
+    dense: Sequence[int] = (),
+) -> Ops:
+    """Build a bidirectional encoder with rotary positions and gated MLPs, without biases.
+
+    Parameters
+    ----------
+    vocab, width, depth, heads, hidden : int
+        Rows of the embedding table, width, layers, heads, hidden units of the MLP.
+    kv_heads, head_dim : int
+        Key and value heads, and width of a head; by default `heads` and width / heads.
+    types : int
+        Rows of the segment table (0: none).
+    norm, norm_bias, norms : str, bool, int
+        Kind of norm, whether it has a bias, and how many a layer has: 2, or 4 (before and after each branch).
+    qk_norm, act : bool, str
+        Norm of each query and key head; activation.
+    window, full : int
+        Tokens of a window (None: all layers attend to all), and the layers without it.
+    embedding_norm, final_norm : bool
+        Norm after the embedding; after the last layer.
+    dense : sequence of int
+        Features of the layers on the mean of all tokens.
+
+    Returns
+    -------
+    Ops
+        Symbolic in the sequence length.
+    """
+    t = Trace()
+    x = t.embedding(S, vocab, width)
+    if types:
+        x = t.add(x, t.embedding(S, types, width, "segments"), name="embedding.add")
+    x = t.norm(x, norm, bias=norm_bias, name="embedding.norm") if embedding_norm else x
+    own: dict[str, Any] = {"kv_heads": kv_heads, "head_dim": head_dim, "qk_norm": qk_norm, "norm_bias": norm_bias}
+    groups = (("full_layer", depth if window is None else full, None), ("layer", depth - full, window))
+    for name, count, reach in groups[: 1 + bool(window)]:
+        with t.block(name, repeat=count):
+            x = transformer_block(t, x, heads, hidden, norm, True, act, False, window=reach, **own)
+            x = t.norm(t.norm(x, norm, name="after1"), norm, name="after2") if norms == 4 else x
+    x = t.norm(x, norm, bias=norm_bias, name="final_norm") if final_norm else x
+    for at, features in enumerate(dense):
+        t.linear(Shape(dense[at - 1] if at else width), features, False, f"dense{at + 1}")
+    return t.ops()
 
 
 def electra(
@@ -656,6 +694,66 @@ def _branch(t: Trace, x: Shape, y: Shape, layer_scale: bool, dropout: bool, name
     if dropout:
         y = t.dropout(y)
     return t.add(x, t.scale(y, "layer_scale") if layer_scale else y, name=name)
+
+
+def contrastive(
+    image: int = 224,
+    patch: int = 14,
+    width: int = 1024,
+    depth: int = 24,
+    heads: int = 16,
+    hidden: int = 4096,
+    vocab: int = 49408,
+    tokens: int = 77,
+    text_width: int = 768,
+    text_depth: int = 12,
+    text_heads: int = 12,
+    text_hidden: int = 3072,
+    joint: int = 768,
+    pooled_by_attention: bool = False,
+) -> Ops:
+    """Build towers for image and text whose outputs are compared: CLIP (Radford et al., arXiv:2103.00020), SigLIP
+    (Zhai et al., arXiv:2303.15343).
+
+    Parameters
+    ----------
+    image, patch, width, depth, heads, hidden : int
+        Side of the image and of a patch [pixels]; width, layers, heads, hidden units of the tower for images.
+    vocab, tokens : int
+        Rows of the embedding table; tokens of a text.
+    text_width, text_depth, text_heads, text_hidden : int
+        Width, layers, heads, hidden units of the tower for texts.
+    joint : int
+        Features of the common space.
+    pooled_by_attention : bool
+        Whether attention of one trained query pools the image (SigLIP), not a class token and a projection (CLIP).
+
+    Returns
+    -------
+    Ops
+        Fixed input, so only the batch is symbolic.
+    """
+    t, side, clip = Trace(), image // patch, not pooled_by_attention
+    patches = t.conv(t.image(3, image, image), width, patch, stride=patch, bias=not clip, name="patches")
+    x = Shape(width, (side * side + clip,), patches.tensor)
+    t.parameter((side * side + clip + clip) * width, "positions_and_class")
+    x = t.norm(x, "layer", name="first_norm") if clip else x
+    with t.block("image", repeat=depth):
+        x = transformer_block(t, x, heads, hidden)
+    x = t.norm(x, "layer", name="final_norm")
+    if clip:
+        t.linear(Shape(width), joint, False, "image.out")
+    else:
+        t.parameter(width, "pool.query")
+        y = self_attention(t, Shape(width, (1,)), heads, memory=x, name="pool")
+        mlp(t, t.norm(y, "layer", name="pool.norm"), hidden, name="pool.mlp")
+    y = t.add(t.embedding(tokens, vocab, text_width), t.embedding(tokens, tokens, text_width, "positions"), name="add")
+    with t.block("text", repeat=text_depth):
+        y = transformer_block(t, y, text_heads, text_hidden, causal=clip)
+    t.norm(y, "layer", name="text.final_norm")
+    t.linear(Shape(text_width), joint, not clip, "text.out")
+    t.parameter(1 if clip else 2, "temperature")
+    return t.ops()
 
 
 def swin(
