@@ -98,10 +98,11 @@ def test_the_number_of_the_record_keeps_the_limit_at_the_slow_end():
 
 
 def test_an_api_that_an_offer_undercuts_is_not_in_the_choice():
-    offers = table("10", "offers")
-    offers.loc["mi300x", [HOUR, "price [$ per hour]"]] = "8.00", "1.00"
-    record = decision("10")
-    record |= {label: record[label].replace("15.92", "8.00").replace("1.99", "1.00") for label in record}
+    offers, record = table("10", "offers"), decision("10")
+    number = re.search(r"\((\d+)\)", offers.loc["mi300x", "GPUs (slow end)"])[1]
+    for column, usd in ((HOUR, f"{number}.00"), ("price [$ per hour]", "1.00")):
+        record |= {label: text.replace(str(offers.loc["mi300x", column]), usd) for label, text in record.items()}
+        offers.loc["mi300x", column] = usd
     assert not follows(offers, table("10", "apis"), record)
     record["Choice"] = record["Choice"].partition("; if you need")[0]
     assert follows(offers, table("10", "apis"), record)
