@@ -140,6 +140,41 @@ def test_the_mean_over_publishers_falls_a_little_short():
     assert not short_of(re.sub(r"\d+ % inside", "84 % inside", printed), said()["realitytext"])
 
 
+SHARES = r"Over all dense models, (\d+) % of the rows are inside; over mixtures of experts, (\d+) %."
+
+
+def by_kind(text: str) -> bool:
+    """Whether the text gives the shares of rows inside for dense models and for mixtures, as the rows show them."""
+    facts = cb.table("inference").set_index("id")[["parameters", "active_parameters"]]
+    rows = cb.table("validation_generation_rows").set_index("id").join(facts)
+    inside = rows["full"].astype(float).abs() <= rows["half_80"].astype(float)
+    sparse = rows["active_parameters"].astype(float) < rows["parameters"].astype(float)
+    shares = [round(100 * inside[kind].mean()) for kind in (~sparse, sparse)]
+    return [int(share) for share in re.search(SHARES, text).groups()] == shares
+
+
+def test_dense_models_and_mixtures_are_told_apart():
+    text = said()["realitytext"]
+    assert by_kind(text) and not by_kind(text.replace("61 %", "84 %"))
+
+
+def counts_services(entry: str, page: str) -> bool:
+    """Whether the record counts rates of published services as the page on accuracy does."""
+    inside, rates, dense = re.search(r"services, (\d+) of (\d+) are inside, all (\d+) of a dense model", entry).groups()
+    return (
+        f"Of {rates} rates, {inside} are inside our interval" in page
+        and f"All {dense} rates of Llama 3 70B are inside" in page
+    )
+
+
+def test_the_record_counts_published_services_as_the_page_on_accuracy_does():
+    entry = decision("10")["Load test most like yours"]
+    page = " ".join((FOLDER.parent / "docs" / "accuracy.md").read_text(encoding="utf-8").split())
+    assert counts_services(entry, page)
+    assert not counts_services(entry.replace("8 of 9", "9 of 9"), page)
+    assert not counts_services(entry.replace("all 3", "all 2"), page)
+
+
 def said() -> dict[str, str]:
     """Return the text of each cell of the page."""
     return {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("10-*.ipynb")), as_version=4).cells}
@@ -177,16 +212,22 @@ def test_owning_never_pays_where_the_gpus_do_not_carry_the_load():
     assert not reached(apis.assign(**{FROM: ["never", "100"]}), load, most)
 
 
-def settles(test: str, offers: pd.DataFrame, stack: str, load: float, choice: str) -> bool:
-    """Whether the load test sends the lengths of the record to one engine at its share, and asks all open GPUs."""
+def settles(test: str, offers: pd.DataFrame, stack: str, slow: float, choice: str) -> bool:
+    """Whether one engine is sent its share of what users ask at the slow end, and all open GPUs are tested.
+
+    Users who wait `slow` milliseconds for each further token come back later than those of a faster engine.
+    """
     prompt, reply = re.search(r"(\d+) \+ (\d+) tokens", stack).groups()
+    users, pause = float(re.search(r"([\d,]+) users", stack)[1].replace(",", "")), 30
     many = int(re.search(r"\((\d+)\)", offers[COUNT]["h100-sxm"])[1])
     places, limit = re.search(r"([\d,]+) requests per iteration", stack)[1], re.search(r"TPOT (\d+) ms", stack)[1]
     flags = dict(re.findall(r"--([\w-]+) ([\w.]+)", test))
     return (
         (flags["random-input-len"], flags["random-output-len"]) == (prompt, reply)
         and flags["max-num-seqs"] == places.replace(",", "")
-        and abs(float(flags["request-rate"]) * int(flags["tensor-parallel-size"]) - load / many) < 0.1
+        and float(flags["request-rate"]) * int(flags["tensor-parallel-size"])
+        == pytest.approx(users / (pause + int(reply) * slow / 1e3) / many, rel=0.02)
+        and f"{users:,.0f} / (30 s + TTFT + {int(reply) - 1} TPOT) / {many} requests/s" in test
         and float(flags["num-prompts"]) / float(flags["request-rate"]) > 5 * 60  # longer than ramp-up and drain [s]
         and flags["metric-percentiles"] == re.search(r"at p(\d+)", stack)[1]
         and f"checkpoint of {stack.split(',')[0]}" in test
@@ -201,11 +242,12 @@ RIVALS = "Run the same on each GPU that is still open, with its share of the loa
 
 
 def test_the_load_test_is_that_of_the_order():
-    record, offers, (load, _) = decision("10"), table("10", "offers"), loads()
+    record, offers = decision("10"), table("10", "offers")
     test, stack, choice = record["Load test to run"], record["Stack"], record["Choice"]
-    assert choice.startswith("open: ") and settles(test, offers, stack, load, choice)
+    slow = float(re.search(r"\d+ to (\d+)\)$", record["Median TPOT (80 %)"])[1])
+    assert choice.startswith("open: ") and settles(test, offers, stack, slow, choice)
     for old, new in [
-        ("rate 18", "rate 29"),
+        ("rate 16", "rate 18.3"),
         (" --num-prompts 10000", " --num-prompts 1000"),
         ("input-len 512", "input-len 256"),
         ("below 50", "below 80"),
@@ -213,8 +255,8 @@ def test_the_load_test_is_that_of_the_order():
         ("are enough", "are ordered"),
         (RIVALS, "Then order"),
     ]:
-        assert old in test and not settles(test.replace(old, new), offers, stack, load, choice)
-    assert not settles(test, offers, stack.replace("llama3_8b", "llama3_70b"), load, choice)
+        assert old in test and not settles(test.replace(old, new), offers, stack, slow, choice)
+    assert not settles(test, offers, stack.replace("llama3_8b", "llama3_70b"), slow, choice)
 
 
 def leaves_prompts_out(sizes: pd.DataFrame, load: float, reply: int) -> bool:
@@ -222,15 +264,13 @@ def leaves_prompts_out(sizes: pd.DataFrame, load: float, reply: int) -> bool:
     price = next(name for name in sizes if "per million output tokens" in name)
     paid = [float(usd) / (3600 * load * reply / 1e6) for usd in sizes["price [$ per hour]"]]
     below = all(float(each) < 0.8 * whole for each, whole in zip(sizes[price], paid, strict=True))
-    return below == ("prompts charged separately" in price)
+    return below == ("prompts extra" in price)
 
 
 def test_the_price_of_output_tokens_says_that_prompts_are_charged_separately():
     sizes, (load, _) = table("10", "slo"), loads()
     reply = int(re.search(r"\+ (\d+) tokens", decision("10")["Stack"])[1])
     assert leaves_prompts_out(sizes, load, reply)
-    assert not leaves_prompts_out(
-        sizes.rename(columns=lambda name: name.replace(", prompts charged separately", "")), load, reply
-    )
+    assert not leaves_prompts_out(sizes.rename(columns=lambda name: name.replace(" (prompts extra)", "")), load, reply)
     dearer = sizes.assign(**{next(name for name in sizes if "output" in name): ["0.20", "0.13", "0.11"]})
     assert not leaves_prompts_out(dearer, load, reply)

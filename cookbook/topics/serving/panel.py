@@ -64,7 +64,7 @@ CHARTS: dict[str, Any] = {
         cost_charts.place_costs,
         axis="Cost of this load [$ per hour], logarithmic",
         each="accelerator",
-        key="Marks are the fewest devices within the limits; bars span price quartiles and the engine's 80 % interval.",
+        key="Bars: from a fast engine at the lower price quartile to a slow one at the upper. Marks: at the median.",
     ),
     "memory": charts.engine_memory,
 }
@@ -82,7 +82,7 @@ UNSET = {"policy": POLICIES[0], "hourly": 0, "think": 30}
 STEP = (
     (
         ("weights",),
-        "weights read",
+        "weights read, not hidden",
         "memory traffic",
         "Weights are read from memory once for all requests while "
         "matmuls run; the longer of the two hides most of the other.",
@@ -482,6 +482,8 @@ def _kept(view: Served) -> Iterator[str]:
     limits = [
         f"it takes {slow:,.0f} devices to keep them if the engine is as slow as its interval allows"
         if own["meets"] and slow > own["devices"]
+        else "no number of devices keeps them if the engine is as slow as its interval allows"
+        if own["meets"] and slow != slow and not view.values["devices"]
         else "",
         own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of "),
     ]
@@ -576,10 +578,20 @@ def _rivals(view: Served) -> pd.DataFrame:
 
 
 def _hourly(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what the load costs per hour on each accelerator, with the ends of prices and of the engine's speed."""
-    ends = rows.filter(like="usd_per_million_output").div(rows["usd_per_million_output"], axis=0)
-    usd = rows["usd_per_hour"]
-    return pd.DataFrame({"usd": usd, "low": usd * ends.min(axis=1), "high": usd * ends.max(axis=1)})
+    """Return what the load costs per hour, from a fast engine at low prices to a slow one at high prices.
+
+    Infinite where no number of devices is enough for a slow engine. Devices that the reader chose remain as many.
+    """
+    answers, chosen = rows.filter(like="usd_per_million_output"), rows["devices_fast"].isna()
+    prices = answers.div(answers["usd_per_million_output"], axis=0).mul(rows["usd_per_hour"] / rows["devices"], axis=0)
+    slow = rows["devices_slow"].fillna(math.inf).where(~chosen, rows["devices"])
+    return pd.DataFrame(
+        {
+            "usd": rows["usd_per_hour"],
+            "low": prices["usd_per_million_output_low"] * rows["devices_fast"].fillna(rows["devices"]),
+            "high": prices["usd_per_million_output_high"] * slow,
+        }
+    )
 
 
 def _cheapest(rows: pd.DataFrame) -> Lead | None:
@@ -617,8 +629,8 @@ def _costs(view: Served) -> Picture:
             ],
         }
     )
-    low, high = cost_charts.cost_domain(frame)
-    frame = rounded(frame, ("usd", "low", "high"))
+    low, high = cost_charts.cost_domain(frame.replace(math.inf, math.nan))
+    frame = rounded(frame.assign(high=frame["high"].clip(upper=high)), ("usd", "low", "high"))
     title = "No accelerator compared has a price and meets the limits"
     if best is not None:
         only = ", by its only price" if rows["prices"][best.first] == 1 else ""
