@@ -14,10 +14,11 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.parts import part_groups
+from cookbook.catalog.prices import Price
 from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Option, Own
 from cookbook.panels.shell import Part
-from cookbook.panels.text import Source, json_of
+from cookbook.panels.text import Source, json_of, price_badge
 from cookbook.prediction.scenario import BENCHMARK
 from cookbook.units import human, shown
 from cookbook.workloads.zoo import ANSWERING, LANGUAGE_MODELS, Workload, layers, model
@@ -134,6 +135,19 @@ def cited(notes: Mapping[str, str], unseen: str = "") -> tuple[Source, ...]:
     return tuple(
         (row["title"], row["url"], f"{unseen if row['seen'] == 'no' else ''}{notes[key]}") for key, row in rows.items()
     )
+
+
+def sources_of_case(network: Workload, device: hardware.Accelerator) -> dict[str, str]:
+    """Return the keys of the sources of a network and a device, each with what it is for, as `cited` takes them."""
+    return {
+        **dict.fromkeys(network.sources, "layers of the model"),
+        **dict.fromkeys(device.sources, "datasheet of the device"),
+    }
+
+
+def sources_of_price(price: Price) -> dict[str, str]:
+    """Return the keys of the sources of a price, each with the badge of the price, as `cited` takes them."""
+    return dict.fromkeys(price.source, price_badge(price)[0])
 
 
 @lru_cache(maxsize=256)
@@ -331,9 +345,7 @@ def keys_of(devices: list[Any]) -> list[str]:
     return keys
 
 
-@lru_cache(maxsize=256)
-def _named(name: str) -> hardware.Accelerator:
-    return hardware.accelerator(name)
+_named = lru_cache(maxsize=256)(hardware.accelerator)
 
 
 def origin(device: hardware.Accelerator, column: str) -> tuple[tuple[str, ...], bool]:
@@ -362,10 +374,19 @@ def _peak_columns(precision: str) -> tuple[str, ...]:
     return tuple(rows.loc[precision, "peak_columns"].split(";"))
 
 
-def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Return the parts of a step [s], in the order and colours of every chart."""
+def step_parts(seconds: Mapping[str, Any], alone: bool = False) -> tuple[Part, ...]:
+    """Return the parts of a step [s], in the order and colours of every chart; with words for one device `alone`."""
     groups = [(float(seconds[name]), group) for name, group in part_groups().items() if name in seconds]
-    parts = (Part(group.name, value, human(value, "s"), group.colour, group.explanation) for value, group in groups)
+    parts = (
+        Part(
+            group.name,
+            value,
+            human(value, "s"),
+            group.colour,
+            (alone and group.one_device) or group.explanation,
+        )
+        for value, group in groups
+    )
     return few(parts, told=partial(human, unit="s"))
 
 

@@ -13,8 +13,8 @@ from cookbook.catalog import constant
 from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.refusals import refused
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
-from cookbook.panels.options import accelerators, cited, network_titles, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.options import accelerators, cited, network_titles, networks, printed, rounded
+from cookbook.panels.shell import Off, Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, listed, percent
 from cookbook.topics.analog import charts
 from cookbook.topics.analog.crossbar import (
@@ -106,15 +106,13 @@ def crossbar(
     return Panel(crossbar, "What do the converters leave?", _controls, PICTURES, _draw, locals(), OFF)
 
 
-def _curve_alone(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("picture") in CURVES else {"*": "this chart shows no digits"}
-
-
-def _roof_alone(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("picture") == "roofline" else {"*": "used by the roofline alone"}
-
-
-OFF = {**dict.fromkeys(_READS, _curve_alone), **dict.fromkeys(("model", "accelerators", "batch", "claim"), _roof_alone)}
+OFF: dict[str, Off] = {
+    **dict.fromkeys(_READS, lambda v: {} if v.get("picture") in CURVES else {"*": "this chart shows no digits"}),
+    **dict.fromkeys(
+        ("model", "accelerators", "batch", "claim"),
+        lambda v: {} if v.get("picture") == "roofline" else {"*": "used by the roofline alone"},
+    ),
+}
 
 
 def _controls() -> tuple[Control, ...]:
@@ -356,9 +354,7 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     last = digital[digital["key"] == best["key"]]
     end = last.loc[last["intensity"].idxmax()]
     rows.append(("label", best["key"], "digital devices", ends[1] * 0.9, end["flop_per_joule"], best["name"]))
-    frame = pd.DataFrame(rows, columns=["what", "id", "kind", "x", "y", "text"])
-    frame[["x", "y"]] = frame[["x", "y"]].map(lambda each: float(f"{each:.6g}"))
-    left, right, bottom, up = charts.roofline_domain(frame)
+    frame = rounded(pd.DataFrame(rows, columns=["what", "id", "kind", "x", "y", "text"]), ("x", "y"))
     share, device = mapped.share("ADC"), str(best["name"]).split(" (")[0]
     network = network_titles().get(values["model"], mapped.title) if isinstance(values["model"], str) else mapped.title
     rate = _per_joule(ours)
@@ -373,7 +369,7 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
             frame,
             f"{_claimed(values, tile, best['key'], device).partition(';')[0].replace('**', '')}; at batch "
             f"{values['batch']:,}, {rate} against {_per_joule(best['flop_per_joule'])}",
-            {"left": left, "right": right, "bottom": bottom, "top": up},
+            charts.roofline_ends(frame),
         ),
         parts=_parts(mapped),
         parts_title="Energy of one MAC",
@@ -421,14 +417,13 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         has_both = not math.isnan(row["ratio"])
         text = f"ours {row['ratio']:.2g}×" if has_both else "tile not stated" if row["efficiency"] > 0 else "not stated"
         marks += [
-            (label, whose, _or_none(row[column]), _or_none(row[other]), text if whose == "ours" else None)
+            (label, whose, row[column], row[other], text if whose == "ours" else None)
             for whose, column, other in (("ours", "ours", "efficiency"), ("published", "efficiency", "ours"))
         ]
-    frame = pd.DataFrame(marks, columns=["row", "whose", "value", "other", "text"])
+    frame = rounded(pd.DataFrame(marks, columns=["row", "whose", "value", "other", "text"]), ("value", "other"))
     comparable = rows.dropna(subset=["ratio"])
     left = listed(list(rows[rows["ratio"].isna()]["name"]))
     near = comparable[(comparable["ratio"] <= NEAR) & (comparable["ratio"] >= 1 / NEAR)]
-    low, high = charts.beside_domain(frame)
     fraction = f"{len(near)} of {len(comparable)}"
     ends = f"{comparable['ratio'].min():.2g} to {comparable['ratio'].max():.2g}×"
     return View(
@@ -441,7 +436,7 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
             "published",
             frame,
             f"{fraction} machines are within a factor of two of our value",
-            {"rows": list(dict.fromkeys(frame["row"])), "low": low, "high": high},
+            {"rows": list(dict.fromkeys(frame["row"])), **charts.beside_ends(frame)},
         ),
         parts=_parts(mapped),
         parts_title="Energy of one MAC of the digit network on the chosen tile",
@@ -454,10 +449,6 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
 
 def _per_joule(rate: float) -> str:
     return f"{human(rate, 'FLOP')}/J"
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else float(f"{value:.6g}")
 
 
 _CHIPS = (

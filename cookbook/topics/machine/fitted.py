@@ -292,7 +292,8 @@ def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:
     row = _cores().get(device.like, math.nan)
     cores = _cores_used(environment)
     share = min(cores / row, 1.0) if device.kind == "cpu" else 1.0
-    figures: dict[str, Any] = {"memory_bytes": _memory(environment)} if math.isnan(device.memory_bytes) else {}
+    memory = float(environment.get("device_memory_bytes") or environment.get("memory_bytes") or 1e9)
+    figures: dict[str, Any] = {"memory_bytes": memory} if math.isnan(device.memory_bytes) else {}
     if share < 1.0:
         figures |= {"mem_bandwidth": device.mem_bandwidth * share}
         figures |= {column: peak * share for column, peak in device.peaks.items() if math.isfinite(peak)}
@@ -304,10 +305,6 @@ def _cores_used(environment: Mapping[str, Any]) -> float:
     """Return the cores that computed: the number of threads where it is smaller."""
     threads = environment.get("torch_threads") or (1 if environment.get("clock") == ONE_THREAD else math.inf)
     return min(float(environment.get("cores", math.nan)), float(threads))
-
-
-def _memory(environment: Mapping[str, Any]) -> float:
-    return float(environment.get("device_memory_bytes") or environment.get("memory_bytes") or 1e9)
 
 
 def _gpu(name: str) -> Accelerator | None:

@@ -34,9 +34,13 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
     rounded,
+    sources_of_case,
+    sources_of_price,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call
 from cookbook.panels.text import (
+    GIBI,
+    MILLI,
     at_your_price,
     capital,
     counted,
@@ -57,7 +61,6 @@ from cookbook.topics.serving.service import Service, row_words, serve, tokens_pe
 from cookbook.topics.serving.simulation import POLICIES, StepCosts
 from cookbook.units import dollars, human
 
-MILLI, GIBI = 1e-3, 2.0**30
 CHARTS: dict[str, Any] = {
     "knee": charts.knee,
     "costs": partial(
@@ -394,6 +397,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     )
     own, picture = view.own, values["picture"]
     usd = float(own["usd_per_million_output"])
+    taken = {"precision": view.step.assumed.taken["precision"]} if values["precision"] == "own" else {}
     return View(
         answer=_answer(view),
         headline={"devices": float(own["devices"]), **({"cost per million tokens": usd} if usd == usd else {})},
@@ -406,13 +410,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(_sources, view),
         code=_code(values),
         kept=view,
-        stood_for={"devices": int(own["devices"]), **_usual(view)},
+        stood_for={"devices": int(own["devices"]), **taken},
     )
-
-
-def _usual(view: Served) -> dict[str, str]:
-    """The precision that was taken where the reader chose none."""
-    return {"precision": view.step.assumed.taken["precision"]} if view.values["precision"] == "own" else {}
 
 
 def _parts(view: Served) -> tuple[Part, ...]:
@@ -617,15 +616,14 @@ def _costs(view: Served) -> Picture:
             ],
         }
     )
-    low, high = cost_charts.cost_domain(frame)
-    frame = rounded(frame, ("usd", "low", "high"))
+    ends = cost_charts.cost_ends(frame)
     title = "No accelerator compared has a price and meets the limits"
     if best is not None:
         only = ", by its only price" if rows["prices"][best.first] == 1 else ""
         title = capital(undecided(list(frame["row"]), best)) or (
             f"{frame['row'][best.first]} is the cheapest of {counted(len(rows), 'accelerator')} compared{only}"
         )
-    return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+    return Picture("costs", rounded(frame, ("usd", "low", "high")), title, {"rows": row_order(frame), **ends})
 
 
 def _memory(view: Served) -> Picture:
@@ -706,8 +704,5 @@ def _cost_table(view: Served) -> pd.DataFrame:
 
 def _sources(view: Served) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of the model, the device and its prices."""
-    price = next(iter(view.service.price.values()))
-    keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
-    keys |= dict.fromkeys(view.device.sources, "datasheet of the device")
-    keys |= dict.fromkeys(price.source, price_badge(price)[0])
-    return cited(keys)
+    case = sources_of_case(model_of(view.values["model"]), view.device)
+    return cited({**case, **sources_of_price(next(iter(view.service.price.values())))})
