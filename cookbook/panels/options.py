@@ -170,15 +170,14 @@ def own_work() -> Own:
     """A network of the reader's, or the time of one step of it."""
     written = "A config.json of Hugging Face, a JSON object with input and layers, or one step with its unit (120 ms)."
     label = "custom…: your own network, or time of a step"
-    return Own(label, written, SOME_LAYERS, _read_work, _show_work, ".json")
-
-
-def _read_work(text: str) -> Any:
-    return _read_model(text) if text.lstrip()[:1] in ("{", "[") else units.si(text, "s")
-
-
-def _show_work(value: Any) -> tuple[str, str]:
-    return (f"{value:g} s", human(value, "s")) if is_time(value) else _show_model(SOME_LAYERS, value)
+    return Own(
+        label,
+        written,
+        SOME_LAYERS,
+        read=lambda text: _read_model(text) if text.lstrip()[:1] in ("{", "[") else units.si(text, "s"),
+        show=lambda v: (f"{v:g} s", human(v, "s")) if is_time(v) else _show_model(SOME_LAYERS, v),
+        files=".json",
+    )
 
 
 def plain_work(value: Any) -> Any:

@@ -89,7 +89,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `what` (roof, point or label), `id` (line), `kind` (a key of `ROOFS`), `x` [FLOP/B], `y` [FLOP/J],
-        `text` (words of a label or a point).
+        `text` (words of a label, where `|` breaks the line, or of a point).
     title : str, optional
         The takeaway; by default the number of devices drawn.
 
@@ -126,7 +126,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         alt.Tooltip("y:Q", title="FLOP/J", format=".3~s"),
     ]
     roof, point, name = (look.rows_of(role) for role in ("roof", "point", "label"))
-    place = {"align": "right", "dy": 30, "fontSize": 12}
+    place = {"align": "right", "dy": 30, "fontSize": 12, "lineBreak": "|", "lineHeight": 16}
     layers = [
         roof.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, detail="id:N", color=colour, strokeDash=dash),
         point.mark_point(filled=True, size=110, opacity=1, clip=True).encode(

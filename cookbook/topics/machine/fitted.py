@@ -419,7 +419,11 @@ def expected(report: Report, device: Accelerator) -> dict[str, float]:
     factors = {name: 1 / share for name, share in factors.items()}
     usual = next((name for name in ("fp32", "bf16", "fp16") if _products(report, name)), "fp32")
     best = max((row["work"] / seconds_of(report, row) for row in _products(report, usual)), default=math.nan)
-    gathered = [_bytes_read(row) / seconds_of(report, row) for row in _products(report, usual) if _sides(row)[0] == 1]
+    gathered = [  # bytes of the larger factor over the time
+        math.prod(_sides(row)[1:]) * stored_bytes(usual) / seconds_of(report, row)
+        for row in _products(report, usual)
+        if _sides(row)[0] == 1
+    ]
     narrow = [
         row["work"] / seconds_of(report, row) for row in _products(report, usual) if 1 < _sides(row)[0] <= NARROW_ROWS
     ]
@@ -438,11 +442,6 @@ def expected(report: Report, device: Accelerator) -> dict[str, float]:
 
 def _products(report: Report, number_format: str) -> list[Mapping[str, Any]]:
     return [row for row in report.rows if row["benchmark"] == "matmul" and row.get("number_format") == number_format]
-
-
-def _bytes_read(row: Mapping[str, Any]) -> float:
-    """Return the bytes of the larger factor of a product."""
-    return float(_sides(row)[1] * _sides(row)[2] * stored_bytes(str(row["number_format"])))
 
 
 def _of_convolutions(report: Report, best: float) -> dict[str, float]:

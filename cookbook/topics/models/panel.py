@@ -412,8 +412,15 @@ def _memory_picture(needs: Sequence[Requirements], pinned: Requirements | None) 
     """Memory by part above the capacity of each accelerator."""
     first, above, devices = needs[0], _above(needs, pinned), _labelled(needs[0].devices)
     roomy = len(above) + len(devices) <= MAX_TALL_ROWS
+    separator = "|" if roomy else ", "
     rows: list[dict[str, Any]] = [
-        {"row": label, "role": role, "part": name, "bytes": value, "text": None if i else _need_words(need, roomy)}
+        {
+            "row": label,
+            "role": role,
+            "part": name,
+            "bytes": value,
+            "text": None if i else f"{human(need.memory_bytes, 'iB')}{separator}batch {need.batch:,.0f}",
+        }
         for label, role, need in above
         for i, (name, value) in enumerate(_ordered(need))
     ]
@@ -638,11 +645,6 @@ def _beside_measured(row: Any) -> str:
 
 def _fitting(largest: float) -> str:
     return f"fits batch {largest:,.0f} at most" if largest else "not even batch 1 fits"
-
-
-def _need_words(need: Requirements, roomy: bool) -> str:
-    """Memory and batch beside a network's bar, on two lines where they fit."""
-    return f"{human(need.memory_bytes, 'iB')}{'|' if roomy else ', '}batch {need.batch:,.0f}"
 
 
 def _capacity_words(row: Any, roomy: bool) -> str:

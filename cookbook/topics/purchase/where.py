@@ -351,7 +351,8 @@ def where_to_run(
         data_bytes=float(card["stored_bytes"] if data_bytes is None else data_bytes),
         utilisation=utilisation,
     )
-    rows, own = _places(places), _own_prices(prices)
+    rows = [sites.place_row(entry) for entry in (sites.place_keys() if places is None else places)]
+    own = _own_prices(prices)
     current, year = own.pop(ELECTRICITY, None), since
     by_key = {}
     for row in rows:
@@ -361,10 +362,6 @@ def where_to_run(
             raise ValueError(f"places holds {shown(key)} twice; give each a name of its own")
         by_key[key] = place
     return WhereToRun(task, by_key)
-
-
-def _places(places: Any) -> list[Any]:
-    return [sites.place_row(entry) for entry in (sites.place_keys() if places is None else places)]
 
 
 def _own_prices(prices: Any) -> dict[str, Any]:

@@ -468,10 +468,10 @@ def _kept(view: Served) -> Iterator[str]:
     own, values = view.own, view.values
     for name in ("ttft", "tpot"):
         limit = f" (limit {human(values[name] * MILLI, 's')})" if values[name] else ""
-        yield (
-            f"{name.upper()}: p50 is {human(own[f'{name}_p50'], 's')} ({_span(own, f'{name}_p50')}), p95 "
-            f"{human(own[f'{name}_p95'], 's')}{limit}."
+        middle, low, high, late = (
+            human(own[f"{name}_{end}"], "s") for end in ("p50", "p50_low80", "p50_high80", "p95")
         )
+        yield f"{name.upper()}: p50 is {middle} (80 %: {low} to {high}), p95 {late}{limit}."
     used = (
         f"Load: {figure(own['requests_per_second'])} of at most {figure(own['capacity'])} requests per second, "
         f"about {large(own['in_service'])} in service at any time"
@@ -486,11 +486,6 @@ def _kept(view: Served) -> Iterator[str]:
     ]
     if any(limits):
         yield f"Limits: {'; '.join(filter(None, limits))}."
-
-
-def _span(own: dict[str, Any], name: str) -> str:
-    """The 80 % interval of a delay."""
-    return f"80 %: {human(own[f'{name}_low80'], 's')} to {human(own[f'{name}_high80'], 's')}"
 
 
 def _chips(view: Served) -> tuple[tuple[str, str], ...]:
@@ -521,13 +516,12 @@ def _knee(view: Served) -> Picture:
                 {"what": "line", "series": name, "rate": rate * engines, "ms": at[_column(name)] / MILLI}
                 for name in charts.LATENCIES
             ]
-            for name in ("TTFT p50", "TPOT p50"):
-                low, high = (at[f"{_column(name)}_{end}80"] / MILLI for end in ("low", "high"))
-                if math.isfinite(high):  # an engine at the slow end keeps up with the load
-                    rows.append({"what": "band", "series": name, "rate": rate * engines, "ms": low, "high": high})
+            rows += _bands(at, rate * engines)
+    load = own["requests_per_second"]
+    if load > max((row["rate"] for row in rows if row["what"] == "band"), default=0.0):
+        rows += _bands(own, load)  # clients who wait for a slow engine send less, so that it keeps up with them
     rows += [
-        {"what": "here", "series": name, "rate": own["requests_per_second"], "ms": own[_column(name)] / MILLI}
-        for name in charts.LATENCIES
+        {"what": "here", "series": name, "rate": load, "ms": own[_column(name)] / MILLI} for name in charts.LATENCIES
     ]
     rows += [
         {"what": "limit", "ms": values[name], "text": f"{name.upper()} limit"}
@@ -537,12 +531,19 @@ def _knee(view: Served) -> Picture:
     rows.append({"what": "capacity", "rate": own["capacity"], "text": "capacity"})
     numbers = ("rate", "ms", "high")
     frame = rounded(pd.DataFrame(rows, columns=["what", "series", "text", *numbers]), numbers)
-    share = own["requests_per_second"] / own["capacity"]
     title = (
-        f"At {percent(share)} of capacity, TTFT p95 is {human(own['ttft_p95'], 's')} and TPOT p95 "
+        f"At {percent(load / own['capacity'])} of capacity, TTFT p95 is {human(own['ttft_p95'], 's')} and TPOT p95 "
         f"{human(own['tpot_p95'], 's')}"
     )
     return Picture("knee", frame, title, charts.knee_ends(frame))
+
+
+def _bands(at: dict[str, Any], rate: float) -> Iterator[dict[str, Any]]:
+    """Yield the 80 % intervals of latencies at a load, as far as an engine at the slow end keeps up with it."""
+    for name in ("TTFT p50", "TPOT p50"):
+        low, high = (at[f"{_column(name)}_{end}80"] / MILLI for end in ("low", "high"))
+        if math.isfinite(high):
+            yield {"what": "band", "series": name, "rate": rate, "ms": low, "high": high}
 
 
 def _column(series: str) -> str:
