@@ -284,8 +284,7 @@ def _machine(options: argparse.Namespace) -> Machine | None:
 def _report(options: argparse.Namespace) -> None:
     from cookbook.publish.report import read_state, report
 
-    state = read_state(options.state)
-    paths = report(options.panel, options.out, state, options.question, options.note, options.pdf)
+    paths = report(options.panel, options.out, read_state(options.state), options.question, options.note, options.pdf)
     _tell(options, "\n".join(f"{path}: {path.stat().st_size / 1e3:.0f} kB" for path in paths), files=[*map(str, paths)])
 
 

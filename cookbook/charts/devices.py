@@ -103,7 +103,6 @@ def per_device(
     >>> per_device(pd.DataFrame([row])).title.text
     '1 of 1 devices has a figure'
     """
-    start, end = figure_domain(frame)
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 19)
     x = partial(alt.X, title=AXES[what], scale=look.log_scale("start", "end"), axis=tenths)
     evidence_looks = look.looks("evidence", evidence, look.top_legend() if len(evidence) > 1 else None)
@@ -131,12 +130,13 @@ def per_device(
         f"One row for each device on a logarithmic axis ({AXES[what]}): a mark whose shape says how the figure is "
         "known, a bar for its interval, and where there is none the reason at the right."
     )
-    return look.finished(frame, layers, title, _KEYS[what], words, start=start, end=end)
+    return look.finished(frame, layers, title, _KEYS[what], words, **figure_ends(frame))
 
 
-def figure_domain(frame: pd.DataFrame) -> tuple[float, float]:
+def figure_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Return the ends of the axis of `per_device`: whole decades around intervals, peaks and pinned values."""
-    return look.decades([v for name in ("low", "high", "peak", "before") for v in frame[name]], 1.0, 1000.0)
+    values = [v for name in ("low", "high", "peak", "before") for v in frame[name]]
+    return dict(zip(("start", "end"), look.decades(values, 1.0, 1000.0), strict=True))
 
 
 def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -164,7 +164,6 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> roofline(pd.DataFrame([row])).title.text
     'Memory limits 1 of 1 operations'
     """
-    left, right, bottom, top = roofline_domain(frame)
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 19)
     x = alt.X(
         "x:Q",
@@ -205,8 +204,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         "Operations on two logarithmic axes, arithmetic per byte and rate at best, under the rooflines of devices: a "
         "slope where memory is the limit, level where arithmetic is. The table lists operations."
     )
-    ends = {"left": left, "right": right, "bottom": bottom, "top": top}
-    return look.finished(frame, layers, title, _ROOF_KEY, words, **ends)
+    return look.finished(frame, layers, title, _ROOF_KEY, words, **roofline_ends(frame))
 
 
 def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame], chosen: str, on: str) -> pd.DataFrame:
@@ -241,8 +239,8 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
         }
     )
     spots = spots[spots["x"] > 0]
-    left, right = roofline_domain(spots)[:2]
-    corners = lines(left, right)
+    ends = roofline_ends(spots)
+    corners = lines(ends["left"], ends["right"])
     roofs = pd.DataFrame(
         {
             "what": "roof",
@@ -253,7 +251,7 @@ def under_roofs(ops: pd.DataFrame, lines: Callable[[float, float], pd.DataFrame]
             "text": corners["name"].str.split(" (", regex=False).str[0],
         }
     )
-    frame = pd.concat([roofs, spots, _labels(roofs, right)], ignore_index=True)
+    frame = pd.concat([roofs, spots, _labels(roofs, ends["right"])], ignore_index=True)
     return frame.assign(looked=frame["looked"].astype(bool))
 
 
@@ -268,13 +266,14 @@ def _labels(roofs: pd.DataFrame, right: float) -> pd.DataFrame:
     return ends[ends["what"] == "label"].assign(x=right * 0.93)
 
 
-def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
+def roofline_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Return the ends of both axes of `roofline`: whole decades around its operations, and up to the highest roof."""
     ops, roofs = frame[frame["what"] == "op"], frame[frame["what"] == "roof"]
     left, right = look.decades(ops["x"], 0.1, 1000.0)
     bottom = look.decades(ops["y"], 1e9, 1e15)[0]
     # Marks on the highest roof, and its name, need space above it.
-    return left, max(right, 1000.0), bottom, look.decades([2 * y for y in (*ops["y"], *roofs["y"])], 1e9, 1e15)[1]
+    top = look.decades([2 * y for y in (*ops["y"], *roofs["y"])], 1e9, 1e15)[1]
+    return {"left": left, "right": max(right, 1000.0), "bottom": bottom, "top": top}
 
 
 def _grew(names: list[str]) -> str:
@@ -376,7 +375,6 @@ def place_costs(
     >>> place_costs(pd.DataFrame(rows, columns=["row", "usd", "low", "high", "verdict", "text"])).title.text
     'a is the cheapest feasible option'
     """
-    low, high = cost_domain(frame)
     scale = look.log_scale("low", "high")
     x = alt.X("usd:Q", title=axis, scale=scale, axis=look.decade_axis(look.PLAIN_TENTHS, -4, 12))
     priced, y = look.rows_with("usd"), look.rows_axis(_PLACE_LABEL_WIDTH)
@@ -397,12 +395,13 @@ def place_costs(
         f"One row for each {each}: a mark at the cost on a logarithmic axis in dollars, a bar from low to high, and at "
         f"the right words on it or the reason why the {each} is not feasible."
     )
-    return look.finished(frame, layers, title, key, words, low=low, high=high)
+    return look.finished(frame, layers, title, key, words, **cost_ends(frame))
 
 
-def cost_domain(frame: pd.DataFrame) -> tuple[float, float]:
+def cost_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Return the ends of the axis of `place_costs`: whole decades [USD]."""
-    return look.decades([*frame["low"].dropna(), *frame["high"].dropna()], 100.0, 1e6)
+    costs = [*frame["low"].dropna(), *frame["high"].dropna()]
+    return dict(zip(("low", "high"), look.decades(costs, 100.0, 1e6), strict=True))
 
 
 def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -428,7 +427,6 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> tornado(pd.DataFrame(rows, columns=["row", "start", "end", "centre", "text"])).title.text
     'The price decides: from $10 to $40'
     """
-    low, high = tornado_domain(frame)
     scale, y = look.linear_scale("high", alt.ExprRef("low")), look.rows_axis(_PLACE_LABEL_WIDTH)
     x = alt.X("start:Q", title="Cost over the horizon [$]", scale=scale, axis=alt.Axis(format="~s"))
     tip = [alt.Tooltip("row:N", title="input"), *look.number_tips(",.3~f", "start", "end")]
@@ -445,14 +443,14 @@ def tornado(frame: pd.DataFrame, title: str | None = None) -> Any:
         "One horizontal bar for each uncertain figure, from the cost with the figure at its low end to that with it at "
         "its high end, the widest on top; a vertical rule at the cost with all at their medians."
     )
-    return look.finished(frame, layers, title, _TORNADO_KEY, words, low=low, high=high)
+    return look.finished(frame, layers, title, _TORNADO_KEY, words, **tornado_ends(frame))
 
 
-def tornado_domain(frame: pd.DataFrame) -> tuple[float, float]:
+def tornado_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Return the ends of the axis of `tornado` [USD]: a little beyond the widest bar."""
     low, high = float(frame[["start", "end"]].min().min()), float(frame[["start", "end"]].max().max())
     room = 0.05 * (high - low) or 1.0
-    return max(low - room, 0.0), high + room
+    return {"low": max(low - room, 0.0), "high": high + room}
 
 
 def paid(frame: pd.DataFrame, title: str | None = None) -> Any:

@@ -88,7 +88,6 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> rate_needed(pd.DataFrame(rows, columns=names)).title.text
     '1 of 1 accelerator is not ruled out'
     """
-    low, high = rate_domain(frame)
     scale = alt.Scale(type="log", domainMin=alt.ExprRef("x_low"), domainMax=alt.ExprRef("x_high"))
     x = alt.X("rate:Q", title="Sustained rate [FLOP/s], logarithmic", scale=scale, axis=look.decade_axis())
     layers = [*look.row_text(alt.Chart()), *_peaks(x), *_needed_rates(x), _peak_marks(x)]
@@ -97,7 +96,7 @@ def rate_needed(frame: pd.DataFrame, title: str | None = None) -> Any:
         "tick at the best matmul of one search on it, or a band (10th to 90th percentile) of several. Marks to "
         "the left of the rule cannot meet it."
     )
-    return look.finished(frame, layers, title or rate_title(frame), _RATE_KEY, words, x_low=low, x_high=high)
+    return look.finished(frame, layers, title or rate_title(frame), _RATE_KEY, words, **rate_ends(frame))
 
 
 def _peaks(x: Any) -> list[Any]:
@@ -145,9 +144,9 @@ def _device_tip() -> list[Any]:
     ]
 
 
-def rate_domain(frame: pd.DataFrame) -> tuple[float, float]:
+def rate_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Return the ends of the axis of `rate_needed` [FLOP/s]: whole decades around all rates, observed ones too."""
-    return look.decades([*frame["rate"], *frame["low"].dropna()])
+    return dict(zip(("x_low", "x_high"), look.decades([*frame["rate"], *frame["low"].dropna()]), strict=True))
 
 
 def rate_title(frame: pd.DataFrame) -> str:
@@ -201,8 +200,7 @@ def memory_bars(frame: pd.DataFrame, title: str | None = None) -> Any:
         "workspace). Below, outlined bars: the memory of each accelerator; a dashed outline means that it is too "
         "small. The vertical rule is the first network's total."
     )
-    title, most = title or memory_title(frame), memory_domain(frame)
-    return look.finished(frame, layers, title, _MEMORY_KEY, words, x_high=most)
+    return look.finished(frame, layers, title or memory_title(frame), _MEMORY_KEY, words, x_high=memory_domain(frame))
 
 
 def _gibibytes() -> Any:

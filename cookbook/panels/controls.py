@@ -111,6 +111,10 @@ class Described:
         """Return True if the control can set a field of this kind: a number, or not a number."""
         return True
 
+    def to_link(self, value: Any) -> Any:
+        """A value as a link carries it."""
+        return value
+
     def sets(self, argument: str) -> bool:
         """Return whether it sets an argument."""
         return bool(argument) and argument in (self.name, self.argument)
@@ -426,10 +430,6 @@ class Slider(Described):
             raise self.refused(raw, f"is not a whole number; give one {allowed}")
         return int(value) if self.whole else float(value)
 
-    def to_link(self, value: Any) -> Any:
-        """A value as a link carries it."""
-        return value
-
     def from_link(self, raw: Any) -> float | int | None:
         """Value of a link: a number in range, or null where it may be left empty."""
         if isinstance(raw, bool) or not isinstance(raw, (int, float, type(None))):
@@ -531,10 +531,6 @@ class Choice(Described):
         if not isinstance(raw, str) or raw not in names:
             raise self.refused(raw, f"is not a choice; take one of {', '.join(names)}")
         return raw
-
-    def to_link(self, value: Any) -> Any:
-        """A value as a link carries it."""
-        return value
 
     def from_link(self, raw: Any) -> str:
         """Value of a link: one of the values."""

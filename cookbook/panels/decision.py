@@ -71,8 +71,9 @@ class Record(anywidget.AnyWidget):
 
     def __init__(self, panel: Panel | None, question: str, decided: Mapping[str, str], note: str) -> None:
         self._panel, self._decided = panel, decided
-        today = date.today().isoformat()
-        super().__init__(question=question, note=note, date=today, runtime=live.runtime(), said=self._live())
+        super().__init__(
+            question=question, note=note, date=date.today().isoformat(), runtime=live.runtime(), said=self._live()
+        )
         if panel is not None:
             panel.observe(lambda _: self._follow(), "shown")
         self.on_msg(lambda _, message, __: self.receive(message))

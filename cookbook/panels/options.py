@@ -14,10 +14,11 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.parts import part_groups
+from cookbook.catalog.prices import Price
 from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Option, Own
 from cookbook.panels.shell import Part
-from cookbook.panels.text import Source, json_of
+from cookbook.panels.text import Source, json_of, price_badge
 from cookbook.prediction.scenario import BENCHMARK
 from cookbook.units import human, shown
 from cookbook.workloads.zoo import ANSWERING, LANGUAGE_MODELS, Workload, layers, model
@@ -136,6 +137,19 @@ def cited(notes: Mapping[str, str], unseen: str = "") -> tuple[Source, ...]:
     )
 
 
+def sources_of_case(network: Workload, device: hardware.Accelerator) -> dict[str, str]:
+    """Return the keys of the sources of a network and a device, each with what it is for, as `cited` takes them."""
+    return {
+        **dict.fromkeys(network.sources, "layers of the model"),
+        **dict.fromkeys(device.sources, "datasheet of the device"),
+    }
+
+
+def sources_of_price(price: Price) -> dict[str, str]:
+    """Return the keys of the sources of a price, each with the badge of the price, as `cited` takes them."""
+    return dict.fromkeys(price.source, price_badge(price)[0])
+
+
 @lru_cache(maxsize=256)
 def printed(table: str, key: str, column: str, name: str) -> str:
     """Return the cell of a table in one column, in the row whose `key` is the name, as `catalog.lookup` finds it."""
@@ -156,15 +170,14 @@ def own_work() -> Own:
     """A network of the reader's, or the time of one step of it."""
     written = "A config.json of Hugging Face, a JSON object with input and layers, or one step with its unit (120 ms)."
     label = "custom…: your own network, or time of a step"
-    return Own(label, written, SOME_LAYERS, _read_work, _show_work, ".json")
-
-
-def _read_work(text: str) -> Any:
-    return _read_model(text) if text.lstrip()[:1] in ("{", "[") else units.si(text, "s")
-
-
-def _show_work(value: Any) -> tuple[str, str]:
-    return (f"{value:g} s", human(value, "s")) if is_time(value) else _show_model(SOME_LAYERS, value)
+    return Own(
+        label,
+        written,
+        SOME_LAYERS,
+        read=lambda text: _read_model(text) if text.lstrip()[:1] in ("{", "[") else units.si(text, "s"),
+        show=lambda v: (f"{v:g} s", human(v, "s")) if is_time(v) else _show_model(SOME_LAYERS, v),
+        files=".json",
+    )
 
 
 def plain_work(value: Any) -> Any:
@@ -331,9 +344,7 @@ def keys_of(devices: list[Any]) -> list[str]:
     return keys
 
 
-@lru_cache(maxsize=256)
-def _named(name: str) -> hardware.Accelerator:
-    return hardware.accelerator(name)
+_named = lru_cache(maxsize=256)(hardware.accelerator)
 
 
 def origin(device: hardware.Accelerator, column: str) -> tuple[tuple[str, ...], bool]:
@@ -362,10 +373,19 @@ def _peak_columns(precision: str) -> tuple[str, ...]:
     return tuple(rows.loc[precision, "peak_columns"].split(";"))
 
 
-def step_parts(seconds: Mapping[str, Any]) -> tuple[Part, ...]:
-    """Return the parts of a step [s], in the order and colours of every chart."""
+def step_parts(seconds: Mapping[str, Any], alone: bool = False) -> tuple[Part, ...]:
+    """Return the parts of a step [s], in the order and colours of every chart; with words for one device `alone`."""
     groups = [(float(seconds[name]), group) for name, group in part_groups().items() if name in seconds]
-    parts = (Part(group.name, value, human(value, "s"), group.colour, group.explanation) for value, group in groups)
+    parts = (
+        Part(
+            group.name,
+            value,
+            human(value, "s"),
+            group.colour,
+            (alone and group.one_device) or group.explanation,
+        )
+        for value, group in groups
+    )
     return few(parts, told=partial(human, unit="s"))
 
 

@@ -283,8 +283,11 @@ class Panel(anywidget.AnyWidget):
     def chart(self) -> dict[str, Any]:
         """The chart now shown, as a page draws it."""
         picture = self._view.picture
-        spec = self._spec(picture)
-        return {"spec": spec, "columns": live.to_columns(picture.frame), "signals": self._signals(self._view)}
+        return {
+            "spec": self._spec(picture),
+            "columns": live.to_columns(picture.frame),
+            "signals": self._signals(self._view),
+        }
 
     def _spec(self, picture: Picture) -> dict[str, Any]:
         return self.specs.get(picture.name) or spec_of(

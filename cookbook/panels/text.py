@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["dollar_range", "figure", "large", "percent", "ratio"]
 Source = tuple[str, str, str]
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+MILLI, KILO, MILLION, GIBI = 1e-3, 1e3, 1e6, 2.0**30
 LONGEST, LONGEST_FILE = 300, 80  # letters of a reason, and of the name of a file
 MONTH = len("2026-05")
 # What arguments that are no fields of a scenario are called where a reader is told what was taken for them.

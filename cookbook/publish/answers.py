@@ -319,12 +319,11 @@ def _model(name: str) -> dict[str, Any]:
     """Return a model as the page shows it."""
     network = zoo.model(name)
     row = catalog.table("models").set_index("name").loc[name]
-    count = units.large(network.ops.parameter_count)
     return {
         "name": network.title,
         "group": FAMILY.match(network.title)[0],  # type: ignore[index]
         "words": f"{name} {network.title} {row['aliases']}".casefold(),
-        "parameters": count,
+        "parameters": units.large(network.ops.parameter_count),
         "id": model_id(name, network.title),
     }
 

@@ -67,8 +67,11 @@ class Page(TornadoVoilaHandler):
 
     def write_error(self, status_code: int, **_: Any) -> None:
         """Explain in words that a page could not be made, with `status_code`."""
-        title = HTTPStatus(status_code).phrase
-        self._sorry(status_code, title, "This page could not be opened. Reload it; the log of the app says more.")
+        self._sorry(
+            status_code,
+            HTTPStatus(status_code).phrase,
+            "This page could not be opened. Reload it; the log of the app says more.",
+        )
 
     def _sorry(self, status: int, title: str, words: str) -> None:
         self.set_status(status)
@@ -151,7 +154,6 @@ def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int
     """Return the server's configuration from the notebook at `path` and `serve`'s `bind`, `port`, `token`, `spare`,
     `most`.
     """
-    local = [bind, "localhost"]
     return Config(
         {
             "Dashboard": {"most": most},
@@ -165,7 +167,7 @@ def settings(path: Path, bind: str, port: int, token: str, spare: int, most: int
                 "open_browser": False,
                 "log_level": "WARN",
                 # Without a token, pages of other sites must not reach the app under their own host name.
-                "tornado_settings": {"allow_remote_access": bool(token), "local_hostnames": local},
+                "tornado_settings": {"allow_remote_access": bool(token), "local_hostnames": [bind, "localhost"]},
             },
             "VoilaConfiguration": {
                 "preheat_kernel": True,

@@ -391,8 +391,7 @@ def marks(part: str) -> tuple[str, str]:
 def put(path: str | Path, part: str, text: str) -> Path:
     """Write `text` between the marks of a `part` of the page at `path`; raises ValueError where it lacks them."""
     start, end = marks(part)
-    page = Path(path).read_text(encoding="utf-8")
-    before, opened, rest = page.partition(start)
+    before, opened, rest = Path(path).read_text(encoding="utf-8").partition(start)
     _, closed, after = rest.partition(end)
     if not (opened and closed):
         raise ValueError(f"{path} lacks the marks {start} and {end}; put them where the part belongs")

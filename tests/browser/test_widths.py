@@ -79,6 +79,18 @@ def test_a_narrow_panel_that_changes_stays_readable(recipe, changes, bare):
     assert bare.faults() == []
 
 
+def test_a_deadline_near_the_edge_is_named_inside_the_chart(bare):
+    """Its rule is drawn near the right edge by a change, where words after it have no room."""
+    panel = panels.training_run()
+    for width in WIDTHS:
+        panel.reset()
+        bare.draw(panel, width)
+        panel.update(deadline=1000)
+        bare.change(panel)
+        texts = bare.page.locator(".vega-embed svg text").all_text_contents()
+        assert "deadline 1,000 d" in texts and bare.faults(slack=0.5) == [], width
+
+
 def violations(bare: Bare) -> list[str]:
     """What axe-core calls serious or critical, with the elements concerned."""
     found = Axe().run(bare.page).response["violations"]

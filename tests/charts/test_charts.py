@@ -389,6 +389,6 @@ def test_titles_claim_no_more_than_is_known() -> None:
 
 
 def test_effects_lie_between_ends_as_far_below_one_as_above() -> None:
-    low, high = accuracy.effect_domain(EFFECTS)
+    low, high = accuracy.effect_ends(EFFECTS).values()
     assert low <= 0.8 and high >= 1.4 and low * high == pytest.approx(1)
-    assert accuracy.effect_domain(EFFECTS.assign(before=1e6))[1] == accuracy.RATIOS[1]
+    assert accuracy.effect_ends(EFFECTS.assign(before=1e6))["high"] == accuracy.RATIOS[1]

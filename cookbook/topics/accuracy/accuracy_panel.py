@@ -250,10 +250,7 @@ class Chosen:
 
     def labels(self, most: int, rows: pd.DataFrame) -> np.ndarray:
         """Return the group of each run; the smaller groups are called others."""
-        names = rows[self.by].astype(str)
-        counts = names.value_counts()
-        largest = counts.index[: most if len(counts) > most + 1 else most + 1]
-        return names.where(names.isin(largest), charts.OTHERS).to_numpy()
+        return charts.few(rows[self.by], most).to_numpy()
 
     def sorted_by(self, column: str) -> pd.DataFrame:
         """Return the groups, years in their order and others by the value shown; combined ones come last."""
@@ -308,10 +305,8 @@ class Chosen:
                 **{name: places for name, (places, _) in named.items()},
             }
         )
-        low, high = charts.device_domain(frame)
         return frame, {
-            "low": low,
-            "high": high,
+            **charts.device_ends(frame),
             "groups": [*order, *([charts.OTHERS] if charts.OTHERS in group else [])],
             "publishers": first["publisher"].tolist(),
             "urls": first["url"].tolist(),
@@ -358,7 +353,6 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         "coverage": (_coverage_picture, _group_table),
         "effects": (_effects_picture, _effects_table),
     }[picture]
-    each = picture == "points"
     return View(
         answer=_answer(view, band, picture),
         headline={"median error": view.whole["median_error"], f"share within {100 * band:.0f} %": view.within(band)},
@@ -368,7 +362,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         parts_title=f"{counted(view.whole['rows'], 'run')} by error, predicted by {_spoken(model)}",
         table=partial(table, view),
         data=partial(evaluation.as_rows, view.rows, model)
-        if each
+        if picture == "points"
         else partial(evaluation.grouped, view.rows, by, model),
         sources=partial(sources_by_count, view.known, "run"),
         code=_code(values),
@@ -444,9 +438,9 @@ def _effects_picture(view: Chosen, _band: float) -> Picture:
             "few": table["runs"] < LEAST,
         }
     ).reset_index(drop=True)
-    low, high = charts.effect_domain(frame)
-    signals = {"rows": row_order(frame), "low": low, "high": high}
-    return Picture("effects", frame, _finding(view).replace("**", ""), signals)
+    return Picture(
+        "effects", frame, _finding(view).replace("**", ""), {"rows": row_order(frame), **charts.effect_ends(frame)}
+    )
 
 
 def _effects_table(view: Chosen) -> pd.DataFrame:
@@ -639,14 +633,13 @@ def _beside_full(view: Chosen) -> str:
 
 def _chips(view: Chosen) -> tuple[tuple[str, str], ...]:
     """Return the badges: how the values are known."""
-    unseen = (
-        "held-out publishers",
-        "Leave-one-publisher-out cross-validation: no run of a publisher was used to predict its own runs.",
-    )
     return (
         ("publishers not held out", "Only the run itself was left out of its own prediction.")
         if view.model == evaluation.ROW_ALONE
-        else unseen,
+        else (
+            "held-out publishers",
+            "Leave-one-publisher-out cross-validation: no run of a publisher was used to predict its own runs.",
+        ),
         (
             counted(view.known["publisher"].nunique(), "publisher"),
             "Runs of one publisher share machines, software and settings, so they are not independent tests.",

@@ -472,7 +472,6 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
     ratios = alt.Scale(type="log", domain=list(RATIOS), clamp=True, nice=False)
     ticks = alt.Axis(values=[0.25, 0.5, 0.8, 1, 1.25, 2, 4, 8], format="~g")
     y = alt.Y("ratio:Q", title="Predicted / measured, logarithmic", scale=ratios, axis=ticks)
-    low, high = device_domain(frame)
     bands = [
         _ends(1 + share, 1 - share).mark_area(color=MUTED, opacity=0.22, clip=True).encode(x=x, y=y, y2="below:Q")
         for share in BANDS
@@ -487,13 +486,21 @@ def points(frame: pd.DataFrame, title: str | None = None) -> Any:
         "numbered as in the table below where the numbers fit."
     )
     lists: dict[str, Any] = {name: [] for name in MOST_LISTED}
-    groups = list(dict.fromkeys(frame["group"]))
-    return look.finished(frame, layers, title, _POINTS_KEY, words, low=low, high=high, groups=groups, **lists)
+    return look.finished(
+        frame,
+        layers,
+        title,
+        _POINTS_KEY,
+        words,
+        **device_ends(frame),
+        groups=list(dict.fromkeys(frame["group"])),
+        **lists,
+    )
 
 
-def device_domain(frame: pd.DataFrame) -> tuple[float, float]:
+def device_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Return the ends of the axis of `points`."""
-    return 0.7, float(10 ** np.ceil(np.log10(max(frame["at"].max(), 2))))
+    return {"low": 0.7, "high": float(10 ** np.ceil(np.log10(max(frame["at"].max(), 2))))}
 
 
 def _ends(ratio: float, below: float) -> Any:
@@ -677,7 +684,6 @@ def effects(frame: pd.DataFrame, title: str | None = None) -> Any:
         alt.X(f"{end}:Q", title="Predicted / measured speed [-]", scale=scale, axis=ticks)
         for end in ("before", "after")
     )
-    low, high = effect_domain(frame)
     base = alt.Chart()
     faint = alt.condition("datum.few", alt.value(0.35), alt.value(1))
     tip = [alt.Tooltip("row:N", title="runs"), *look.number_tips(".2f", "before", "after")]
@@ -694,14 +700,14 @@ def effects(frame: pd.DataFrame, title: str | None = None) -> Any:
         "where that is less accurate; a rule at 1, where the prediction is exact. Groups of fewer than five runs are "
         "faint."
     )
-    return look.finished(frame, layers, title or effects_title(frame), _EFFECTS_KEY, words, low=low, high=high)
+    return look.finished(frame, layers, title or effects_title(frame), _EFFECTS_KEY, words, **effect_ends(frame))
 
 
-def effect_domain(frame: pd.DataFrame) -> tuple[float, float]:
+def effect_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Return the ends of the axis of `effects`: as far below 1 as above."""
     furthest = float(np.exp(np.abs(np.log(frame[["before", "after"]].to_numpy(dtype=float))).max()))
     high = next(end for end in (1.25, 1.5, 2, 3, 5, RATIOS[1]) if end >= min(furthest, RATIOS[1]))
-    return 1 / high, high
+    return {"low": 1 / high, "high": high}
 
 
 def effects_title(frame: pd.DataFrame) -> str:

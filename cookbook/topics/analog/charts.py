@@ -89,7 +89,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     ----------
     frame : pandas.DataFrame
         Tidy rows: `what` (roof, point or label), `id` (line), `kind` (a key of `ROOFS`), `x` [FLOP/B], `y` [FLOP/J],
-        `text` (words of a label or a point).
+        `text` (words of a label, where `|` breaks the line, or of a point).
     title : str, optional
         The takeaway; by default the number of devices drawn.
 
@@ -105,7 +105,6 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> energy_roofline(pd.DataFrame(rows, columns=["what", "id", "kind", "x", "y", "text"])).title.text
     'A crossbar beside 1 digital device'
     """
-    left, right, bottom, top = roofline_domain(frame)
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 22)
     x = alt.X(
         "x:Q",
@@ -127,7 +126,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         alt.Tooltip("y:Q", title="FLOP/J", format=".3~s"),
     ]
     roof, point, name = (look.rows_of(role) for role in ("roof", "point", "label"))
-    place = {"align": "right", "dy": 30, "fontSize": 12}
+    place = {"align": "right", "dy": 30, "fontSize": 12, "lineBreak": "|", "lineHeight": 16}
     layers = [
         roof.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, detail="id:N", color=colour, strokeDash=dash),
         point.mark_point(filled=True, size=110, opacity=1, clip=True).encode(
@@ -145,15 +144,14 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         "where arithmetic is. A crossbar: level lines for its cells, with drivers, and with converters."
     )
     headline = title or f"A crossbar beside {count} digital device{'s' * (count != 1)}"
-    ends = {"left": left, "right": right, "bottom": bottom, "top": top}
-    return look.finished(frame, layers, headline, _ROOF_KEY, words, **ends)
+    return look.finished(frame, layers, headline, _ROOF_KEY, words, **roofline_ends(frame))
 
 
-def roofline_domain(frame: pd.DataFrame) -> tuple[float, float, float, float]:
+def roofline_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Return the ends of both axes of `energy_roofline`: whole decades around its lines."""
     left, right = look.decades(frame["x"], 1.0, 1000.0)
     bottom, top = look.decades(frame["y"], 1e9, 1e15)
-    return left, right, bottom, top
+    return {"left": left, "right": right, "bottom": bottom, "top": top}
 
 
 def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -179,7 +177,6 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> beside(pd.DataFrame(rows, columns=["row", "whose", "value", "other", "text"])).title.text
     '1 machine compared with our values'
     """
-    low, high = beside_domain(frame)
     scale, y = look.log_scale("low", "high"), look.rows_axis(_LABEL_WIDTH)
     x = alt.X(
         "value:Q", title="Operations per joule [FLOP/J], logarithmic", scale=scale, axis=look.decade_axis("'~s'", 6, 18)
@@ -201,9 +198,9 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
         "logarithmic axis; at the right their ratio, or what is not stated."
     )
     headline = title or f"{count} machine{'s' * (count != 1)} compared with our values"
-    return look.finished(frame, layers, headline, _BESIDE_KEY, words, low=low, high=high)
+    return look.finished(frame, layers, headline, _BESIDE_KEY, words, **beside_ends(frame))
 
 
-def beside_domain(frame: pd.DataFrame) -> tuple[float, float]:
+def beside_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Return the ends of the axis of `beside`: whole decades."""
-    return look.decades(frame["value"].dropna(), 1e11, 1e15)
+    return dict(zip(("low", "high"), look.decades(frame["value"].dropna(), 1e11, 1e15), strict=True))

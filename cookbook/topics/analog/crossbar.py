@@ -348,7 +348,6 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
     layers["macs"], layers["conversions"] = inputs * outputs * all_times, converted
     layers["joules"] = sum(parts.values()) * all_times
     layers["seconds"] = product_seconds * times
-    total_macs = float(network.ops.total("macs", 1, length))
     return Mapped(
         network.title,
         "token" if length == 1 else network.sample,
@@ -357,7 +356,7 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
         float(layers["cells"].sum()),
         float(converted.sum()),
         float(layers["macs"].sum()),
-        max(total_macs - float(layers["macs"].sum()), 0.0),
+        max(float(network.ops.total("macs", 1, length)) - float(layers["macs"].sum()), 0.0),
         {name: float((part * all_times).sum()) for name, part in parts.items()},
         float((layers["seconds"] * count).sum()),
         float(layers["seconds"].max()),

@@ -102,8 +102,7 @@ def train_digits(hidden: int = 32, epochs: int = 40, seed: int = 0) -> DigitNetw
     >>> train_digits().accuracy > 0.9
     True
     """
-    sizes = hidden, epochs, seed
-    return _train(*map(int, sizes))
+    return _train(*map(int, (hidden, epochs, seed)))
 
 
 @lru_cache(maxsize=16)

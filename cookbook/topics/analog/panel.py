@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any
 
@@ -13,8 +14,8 @@ from cookbook.catalog import constant
 from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.refusals import refused
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
-from cookbook.panels.options import accelerators, cited, network_titles, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.options import accelerators, cited, network_titles, networks, printed, rounded
+from cookbook.panels.shell import Off, Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, listed, percent
 from cookbook.topics.analog import charts
 from cookbook.topics.analog.crossbar import (
@@ -44,8 +45,9 @@ PICTURES = {name: partial(charts.accuracy, over=name) for name in CURVES} | {
     "roofline": charts.energy_roofline,
     "published": charts.beside,
 }
-# Draws of the cells, rows that the digits fill, and the factor that counts as near.
-DRAWS, LARGEST, NEAR = 3, 64, 2.0
+# Draws of the cells, rows that the digits fill, the factor that counts as near, and the decades between two roofs whose
+# names stand apart.
+DRAWS, LARGEST, NEAR, LABEL_GAP = 3, 64, 2.0, 0.5
 WORDS = {
     "ADC": "Conversions of column currents: one for all rows, times slices and cycles.",
     "DAC": "Drivers of the rows, cycle by cycle; each further bit of a driver doubles its energy.",
@@ -106,15 +108,13 @@ def crossbar(
     return Panel(crossbar, "What do the converters leave?", _controls, PICTURES, _draw, locals(), OFF)
 
 
-def _curve_alone(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("picture") in CURVES else {"*": "this chart shows no digits"}
-
-
-def _roof_alone(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("picture") == "roofline" else {"*": "used by the roofline alone"}
-
-
-OFF = {**dict.fromkeys(_READS, _curve_alone), **dict.fromkeys(("model", "accelerators", "batch", "claim"), _roof_alone)}
+OFF: dict[str, Off] = {
+    **dict.fromkeys(_READS, lambda v: {} if v.get("picture") in CURVES else {"*": "this chart shows no digits"}),
+    **dict.fromkeys(
+        ("model", "accelerators", "batch", "claim"),
+        lambda v: {} if v.get("picture") == "roofline" else {"*": "used by the roofline alone"},
+    ),
+}
 
 
 def _controls() -> tuple[Control, ...]:
@@ -353,12 +353,8 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     ours = mapped.flop_per_joule
     rows.append(("point", "crossbar", "with ADCs and sums", at, ours, "the crossbar"))
     best = beside.loc[beside["flop_per_joule"].idxmax()]
-    last = digital[digital["key"] == best["key"]]
-    end = last.loc[last["intensity"].idxmax()]
-    rows.append(("label", best["key"], "digital devices", ends[1] * 0.9, end["flop_per_joule"], best["name"]))
-    frame = pd.DataFrame(rows, columns=["what", "id", "kind", "x", "y", "text"])
-    frame[["x", "y"]] = frame[["x", "y"]].map(lambda each: float(f"{each:.6g}"))
-    left, right, bottom, up = charts.roofline_domain(frame)
+    rows += [("label", text, "digital devices", ends[1] * 0.9, level, text) for text, level in _end_names(digital)]
+    frame = rounded(pd.DataFrame(rows, columns=["what", "id", "kind", "x", "y", "text"]), ("x", "y"))
     share, device = mapped.share("ADC"), str(best["name"]).split(" (")[0]
     network = network_titles().get(values["model"], mapped.title) if isinstance(values["model"], str) else mapped.title
     rate = _per_joule(ours)
@@ -373,7 +369,7 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
             frame,
             f"{_claimed(values, tile, best['key'], device).partition(';')[0].replace('**', '')}; at batch "
             f"{values['batch']:,}, {rate} against {_per_joule(best['flop_per_joule'])}",
-            {"left": left, "right": right, "bottom": bottom, "top": up},
+            charts.roofline_ends(frame),
         ),
         parts=_parts(mapped),
         parts_title="Energy of one MAC",
@@ -382,6 +378,14 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         sources=lambda: _sources(values["accelerators"]),
         code=_code(values, tile, f"cb.planning.map_to_crossbars({as_python(values['model'])}, tile)"),
     )
+
+
+def _end_names(digital: pd.DataFrame) -> Iterator[tuple[str, float]]:
+    """Yield names at the right ends of roofs, and their heights; those of close roofs are one below the other."""
+    tops = digital.loc[digital.groupby("key")["intensity"].idxmax()].sort_values("flop_per_joule", ascending=False)
+    apart = tops["flop_per_joule"].map(math.log10).diff() < -LABEL_GAP
+    for _, near in tops.groupby(apart.cumsum()):
+        yield "|".join(near["name"]), float(near["flop_per_joule"].min())
 
 
 def _claimed(values: dict[str, Any], tile: Tile, key: str, device: str) -> str:
@@ -421,14 +425,13 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         has_both = not math.isnan(row["ratio"])
         text = f"ours {row['ratio']:.2g}×" if has_both else "tile not stated" if row["efficiency"] > 0 else "not stated"
         marks += [
-            (label, whose, _or_none(row[column]), _or_none(row[other]), text if whose == "ours" else None)
+            (label, whose, row[column], row[other], text if whose == "ours" else None)
             for whose, column, other in (("ours", "ours", "efficiency"), ("published", "efficiency", "ours"))
         ]
-    frame = pd.DataFrame(marks, columns=["row", "whose", "value", "other", "text"])
+    frame = rounded(pd.DataFrame(marks, columns=["row", "whose", "value", "other", "text"]), ("value", "other"))
     comparable = rows.dropna(subset=["ratio"])
     left = listed(list(rows[rows["ratio"].isna()]["name"]))
     near = comparable[(comparable["ratio"] <= NEAR) & (comparable["ratio"] >= 1 / NEAR)]
-    low, high = charts.beside_domain(frame)
     fraction = f"{len(near)} of {len(comparable)}"
     ends = f"{comparable['ratio'].min():.2g} to {comparable['ratio'].max():.2g}×"
     return View(
@@ -441,7 +444,7 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
             "published",
             frame,
             f"{fraction} machines are within a factor of two of our value",
-            {"rows": list(dict.fromkeys(frame["row"])), "low": low, "high": high},
+            {"rows": list(dict.fromkeys(frame["row"])), **charts.beside_ends(frame)},
         ),
         parts=_parts(mapped),
         parts_title="Energy of one MAC of the digit network on the chosen tile",
@@ -454,10 +457,6 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
 
 def _per_joule(rate: float) -> str:
     return f"{human(rate, 'FLOP')}/J"
-
-
-def _or_none(value: float) -> float | None:
-    return None if math.isnan(value) else float(f"{value:.6g}")
 
 
 _CHIPS = (

@@ -157,11 +157,19 @@ def _device(series: Series, name: str, kind: str, notes: Notes, throttled: float
             counters["clock lost"] = float(1 - at_work.mean() / at_work.max()) if at_work.max() > 0 else 0.0
     if math.isfinite(throttled):
         counters["throttled"] = throttled
+    return _counted(
+        name,
+        kind,
+        counters,
+        notes,
+        f"looks like {kind}, and tells neither use nor clock nor power in any line; record it while the model trains",
+    )
+
+
+def _counted(name: str, kind: str, counters: dict[str, float], notes: Notes, nothing: str) -> Reading:
+    """Return a reading of counters alone; refuse a file in which there are none, for which `nothing` is the reason."""
     if not counters:
-        raise ValueError(
-            f"{name} looks like {kind}, and tells neither use nor clock nor power in any line; record it "
-            "while the model trains"
-        )
+        raise ValueError(f"{name} {nothing}")
     return Reading(name, kind, counters=counters, notes=notes())
 
 
@@ -244,9 +252,13 @@ def fio(document: Mapping[str, Any], name: str) -> Reading:
     counters = {key: rate for key, rate in rates.items() if rate > 0}
     if latencies:
         counters["read latency"] = float(np.mean(latencies))
-    if not counters:
-        raise ValueError(f"{name} is output of fio in which nothing was read or written; look at its error")
-    return Reading(name, "result of fio", counters=counters, notes=notes())
+    return _counted(
+        name,
+        "result of fio",
+        counters,
+        notes,
+        "is output of fio in which nothing was read or written; look at its error",
+    )
 
 
 def iostat(lines: list[str], name: str) -> Reading:
@@ -280,9 +292,13 @@ def iostat(lines: list[str], name: str) -> Reading:
         "read rate": _mean(read),
     }
     counters = {key: value for key, value in counters.items() if math.isfinite(value)}
-    if not counters:
-        raise ValueError(f"{name} looks like output of iostat, and has neither %util nor %iowait; run iostat -x 1")
-    return Reading(name, "output of iostat", counters=counters, notes=notes())
+    return _counted(
+        name,
+        "output of iostat",
+        counters,
+        notes,
+        "looks like output of iostat, and has neither %util nor %iowait; run iostat -x 1",
+    )
 
 
 # Name, labels and value of one line; a time may follow.
@@ -354,10 +370,12 @@ def prometheus(lines: list[str], name: str) -> Reading:
             count = sum(samples.get(f"{engine}{ending}_count", []))
             if count > 0:
                 counters[counter] = sum(samples.get(f"{engine}{ending}_sum", [])) / count
-    if not counters:
-        raise ValueError(
-            f"{name} is metrics of something else: none of its {len(samples)} names is of vLLM, SGLang or DCGM"
-        )
     if unknown:
         notes.add(f"{unknown} names of metrics are not read")
-    return Reading(name, "metrics of a service (Prometheus)", counters=counters, notes=notes())
+    return _counted(
+        name,
+        "metrics of a service (Prometheus)",
+        counters,
+        notes,
+        f"is metrics of something else: none of its {len(samples)} names is of vLLM, SGLang or DCGM",
+    )

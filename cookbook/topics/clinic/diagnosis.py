@@ -21,7 +21,7 @@ from cookbook.topics.clinic.attribution import Attribution, attribute
 from cookbook.topics.clinic.counters import COUNTERS, Counter
 from cookbook.topics.clinic.files import read_trace
 from cookbook.topics.clinic.reading import Reading
-from cookbook.units import human
+from cookbook.units import human, percent
 
 MAX_FILES, MAX_STRETCHES = 64, 20
 # The useful work of a step; for a log, whose parts are not known, its steady time.
@@ -411,7 +411,7 @@ def _remedies(cause: str, attribution: Attribution, part: float) -> tuple[dict[s
 
 def _answer(cause: str, attribution: Attribution, row: Mapping[str, Any], more: Any, beside: bool) -> str:
     evidence, remedies, notes, meant = more
-    share = _percent(row["share"])
+    share = percent(row["share"])
     names = {"compute": "computing", "steady": "the usual step", "memory traffic": "moving memory"}
     ratio = row["seconds"] / row["predicted"] if row["predicted"] > 0 else math.nan
     lines = [HEADLINES[cause].format(share=share, main=names.get(row["term"], row["term"]), ratio=ratio)]
@@ -419,7 +419,7 @@ def _answer(cause: str, attribution: Attribution, row: Mapping[str, Any], more: 
     median = human(float(np.median(attribution.steps)), "s")
     lines.append(
         f"Step: {median} (median of {count:,} step{'s' * (count != 1)}); the share is "
-        f"{_percent(row['low'])} to {_percent(row['high'])} over the run."
+        f"{percent(row['low'])} to {percent(row['high'])} over the run."
     )
     if beside:
         lines.append(f"Prediction: {human(row['predicted'], 's')} for it, {human(row['seconds'], 's')} measured.")
@@ -433,13 +433,13 @@ def _answer(cause: str, attribution: Attribution, row: Mapping[str, Any], more: 
             f"First remedy: {first['remedy']}; {first['gain']:.2g}× as fast ({first['gain_low']:.2g} to "
             f"{first['gain_high']:.2g}×)."
         )
-    if notes:
-        lines.append(f"Not understood: {'; '.join(notes[:2])}{f'; {len(notes) - 2} more' if len(notes) > 2 else ''}.")
-    return " ".join(lines)
+    return " ".join([*lines, *_unread(notes)])
 
 
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+def _unread(notes: Sequence[str]) -> list[str]:
+    """Return what was not understood as a sentence; none where there is nothing."""
+    more = f"; {len(notes) - 2} more" if len(notes) > 2 else ""
+    return [f"Not understood: {'; '.join(notes[:2])}{more}."] if notes else []
 
 
 def _diagnose_counters(counted: Mapping[str, float], notes: tuple[str, ...], kinds: tuple[str, ...]) -> Diagnosis:
@@ -460,9 +460,8 @@ def _diagnose_counters(counted: Mapping[str, float], notes: tuple[str, ...], kin
         answer,
         *([f"Beside: {'; '.join(rest)}."] if rest else []),
         "Missing: no file has steps, so their time cannot be shared out.",
+        *_unread(notes),
     ]
-    if notes:
-        lines.append(f"Not understood: {'; '.join(notes[:2])}{f'; {len(notes) - 2} more' if len(notes) > 2 else ''}.")
     return Diagnosis(
         counter.cause if exceeded else "healthy",
         " ".join(lines),
@@ -487,7 +486,7 @@ def _excess(counter: Counter, value: float) -> float:
 
 def _value(counter: Counter, value: float) -> str:
     if counter.unit == "share":
-        return _percent(value)
+        return percent(value)
     if counter.unit in ("s", "B/s", "W"):
         return human(value, counter.unit)
     return f"{human(value)} {counter.unit}"

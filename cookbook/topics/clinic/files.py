@@ -72,8 +72,7 @@ def read_text(text: str, name: str = "your text", pattern: str = "") -> Reading:
         raise ValueError(f"{name} is empty; paste what the tool wrote")
     if _is_json(text) and not _is_lines(text):
         return _from_json(parsed_json(text, name), name)
-    lines = lines_of(text, name)
-    return _from_lines(lines, name, pattern)
+    return _from_lines(lines_of(text, name), name, pattern)
 
 
 @checked(name=Field.named("traces", what="patient"))

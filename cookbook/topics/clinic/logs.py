@@ -149,11 +149,15 @@ def _in_order(rows: Sequence[tuple[int, Mapping[str, Any]]], keys: Mapping[str, 
         return rows
     before = -math.inf
     for line, row in rows:
-        at = number(row.get(step))
-        if at < before:
-            notes.add("the number of the step goes backwards: a restart, or two logs in one", f"line {line}")
-        before = at if math.isfinite(at) else before
+        before = _later(number(row.get(step)), before, line, notes)
     return rows
+
+
+def _later(at: float, before: float, line: int, notes: Notes) -> float:
+    """Return the number of the last step, noting where it is below the one before."""
+    if at < before:
+        notes.add("the number of the step goes backwards: a restart, or two logs in one", f"line {line}")
+    return at if math.isfinite(at) else before
 
 
 def _seconds(value: float, scale: float) -> float:
@@ -193,10 +197,7 @@ def from_text(lines: list[str], name: str, pattern: str = "") -> Reading:
         match = used.search(text)
         if not match:
             continue
-        at = number(match.groupdict().get("step"))
-        if at < before:
-            notes.add("the number of the step goes backwards: a restart, or two logs in one", f"line {line}")
-        before = at if math.isfinite(at) else before
+        before = _later(number(match.groupdict().get("step")), before, line, notes)
         seconds = _seconds(number(match["time"] if "time" in used.groupindex else match[1]), scale)
         if 0 < seconds < LONGEST_STEP:
             steps.append((seconds,))

@@ -186,8 +186,7 @@ def _reading(events: list[Event], name: str, kind: str, notes: Notes, rank: int 
     if not len(steps):
         notes.add("no step is marked, so the whole trace counts as one; call profiler.step() after each step")
         steps = np.array([[0.0, max(event.end for event in events)]])
-    spans = _spans(events, own)
-    return Reading(name, kind, steps, spans, rank=rank, notes=notes())
+    return Reading(name, kind, steps, _spans(events, own), rank=rank, notes=notes())
 
 
 def _steps(events: Iterable[Event], notes: Notes) -> tuple[np.ndarray, Any]:
@@ -265,10 +264,6 @@ def _kernel(event: Event) -> int:
     return COMPUTE if event.kind == "kernel" and any(word in name for word in MATMUL_KERNELS) else MEMORY
 
 
-def _is_exchange(event: Event) -> bool:
-    return event.name.lower().startswith(COLLECTIVE_NAMES)
-
-
 def _marked(event: Event, own: Any) -> int | None:
     """Return the term of a named range; input and checkpoints count on the track where steps are counted."""
     if event.kind not in ("user_annotation", "nvtx", "cpu_op", ""):
@@ -293,7 +288,7 @@ def _on_processor(
     lengths, thin, products = [], 0.0, 0.0
     tracks: dict[Any, list[Event]] = defaultdict(list)
     for event in host:
-        if not _is_exchange(event):
+        if not event.name.lower().startswith(COLLECTIVE_NAMES):
             tracks[event.track].append(event)
     for track in tracks.values():
         busy = -math.inf

@@ -95,8 +95,7 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
             x=x, y=alt.value(0), text="text:N"
         ),
     ]
-    jobs = frame[frame["what"] == "stay"]
-    nodes, pitch = int(jobs["node"].max()) + 1, 9
+    nodes, pitch = int(frame.loc[frame["what"] == "stay", "node"].max()) + 1, 9
     hours = frame[frame["what"] == "hour"].reset_index(drop=True)
     worst = hours.loc[hours[["waiting", "idle"]].min(axis=1).idxmax()]
     wait = f"{worst['waiting']:.0f} {'job waits' if worst['waiting'] == 1 else 'jobs wait'}"

@@ -255,8 +255,7 @@ def _use(order: int, row: Mapping[str, Any]) -> float:
 
 
 def _hours(order: int, row: Mapping[str, Any], name: str) -> float:
-    value = _of_row(order, HOURS, row[name], name)
-    return float(value)
+    return float(_of_row(order, HOURS, row[name], name))
 
 
 def _job(

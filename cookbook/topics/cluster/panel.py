@@ -99,17 +99,9 @@ def cluster(
         {"gpus": charts.timeline},
         _draw,
         locals(),
-        OFF,
+        {"night": lambda v: {"*": "there is no service; set Service above 0"} if v.get("service") == 0 else {}},
         presets=PRESETS,
     )
-
-
-def _no_service(values: dict[str, Any]) -> dict[str, str]:
-    """Return the reason why nothing can be lent at night."""
-    return {"*": "there is no service; set Service above 0"} if values.get("service") == 0 else {}
-
-
-OFF = {"night": _no_service}
 
 
 def _controls() -> tuple[Control, ...]:
@@ -187,8 +179,10 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     result, drawn = _run(**arguments)
     measures, name = result.measures, dict((key, label) for key, label, _ in POLICIES)[values["policy"]]
     idle = f"{100 * measures['idle_waiting']:.0f} %"
-    sources = dict.fromkeys(catalog.table("cluster_jobs")["source"], "classes of jobs: assumptions")
-    sources |= dict.fromkeys(catalog.table("cluster_facts")["source"], "published clusters, and the claim")
+    sources = {
+        **dict.fromkeys(catalog.table("cluster_jobs")["source"], "classes of jobs: assumptions"),
+        **dict.fromkeys(catalog.table("cluster_facts")["source"], "published clusters, and the claim"),
+    }
     return View(
         answer=_answer(measures, name, idle, result.gpus),
         headline={"idle while jobs wait": measures["idle_waiting"], "mean wait": measures["wait_mean"]},

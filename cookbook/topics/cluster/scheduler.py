@@ -199,10 +199,7 @@ class Cluster:
         count = job.gpus if gpus is None else gpus
         if job.held:
             return False
-        if self._small(job):
-            if not self._slice(job):
-                return False
-        elif not self._take(job, count):
+        if not (self._slice(job) if self._small(job) else self._take(job, count)):
             return False
         self._queues[(job.team, job.gpus, job.urgent)].remove(job)
         self._queued -= 1

@@ -369,12 +369,11 @@ def cluster(
     window = (marks[0], marks[1] if jobs is None else max(job.ended for job in sent))
     name = policy if isinstance(policy, str) else getattr(policy, "__name__", "your policy")
     measures = _measures(sent, sums, window, rules, accelerator)
-    assumed = _assumed(rules, jobs is not None, mtbf_days)
     return ClusterRun(
         f"{name} on {simulated.total:,} GPUs",
         measures,
         simulated.areas,
-        assumed,
+        _assumed(rules, jobs is not None, mtbf_days),
         simulated.total,
         window,
         sent,
@@ -394,22 +393,20 @@ def _rules(
     apart: bool,
 ) -> Rules:
     """Return rules of the cluster."""
-    count, size, wanted = nodes, per_node, service
-    if wanted >= count * size:
-        raise refused("service", wanted, f"takes all {count * size} GPUs: no job can run; lower service or add nodes")
+    gpus = nodes * per_node
+    if service >= gpus:
+        raise refused("service", service, f"takes all {gpus} GPUs: no job can run; lower service or add nodes")
     mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
-    restart, interval = constant("cluster-restart"), constant("cluster-checkpoint")
-    service_at = partial(_service_gpus, wanted, beside) if wanted else None
     return Rules(
-        count,
-        size,
+        nodes,
+        per_node,
         per_switch,
         share,
         mtbf,
-        interval,
-        restart,
-        service_at,
-        apart,
+        interval=constant("cluster-checkpoint"),
+        restart=constant("cluster-restart"),
+        service=partial(_service_gpus, service, beside) if service else None,
+        apart=apart,
     )
 
 
@@ -430,8 +427,12 @@ def _service_gpus(peak: int, beside: bool, now: float) -> int:
 
 def _where(accelerator: Any, rules: Rules, network: Any, oversubscription: Any) -> tuple[str, int, float, float]:
     """Return the key of the accelerator, GPUs per node, and the network's rate within and across switches [B/s]."""
-    key = catalog.lookup("accelerators", accelerator)
-    return key, rules.per_node, network, jobs.share_across(network, oversubscription, min(rules.per_switch, 64))
+    return (
+        catalog.lookup("accelerators", accelerator),
+        rules.per_node,
+        network,
+        jobs.share_across(network, oversubscription, min(rules.per_switch, 64)),
+    )
 
 
 def _jobs_and_demand(

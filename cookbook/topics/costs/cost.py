@@ -267,8 +267,9 @@ def _rated(kind: str, watts: float, key: str, source: tuple[str, ...]) -> Power:
     more = stated("power", "x chip TDP", items="TPU" if kind == "tpu" else "GPU;server power")
     why = "" if watts == watts else f"data/accelerators.csv has no rated power of {key}"
     ends = (watts * more.low, watts * more.median, watts * more.high)
-    sources = tuple(dict.fromkeys([*source, *more.source]))
-    return Power(Price(*ends, "W", rows=more.rows, source=sources, why=why), *shares())
+    return Power(
+        Price(*ends, "W", rows=more.rows, source=tuple(dict.fromkeys([*source, *more.source])), why=why), *shares()
+    )
 
 
 def machine_power(device: str | Accelerator, devices: Any = 1) -> Power:
@@ -393,11 +394,6 @@ class Ownership(Result):
     def total(self) -> Any:
         """All parts together [USD]."""
         return np.sum(np.broadcast_arrays(*self.parts.values()), axis=0)[()]
-
-    @property
-    def usd_per_year(self) -> Any:
-        """Total over years [USD/year]."""
-        return self.total / self.horizon_years
 
 
 def _one_shape(*values: Any) -> None:

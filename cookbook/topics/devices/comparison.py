@@ -141,8 +141,9 @@ def compare(
     columns |= _memory(network, table, columns, phase, size, length)
     columns |= _energy(table, columns)
     columns |= _cost(table, records, columns, way, since)
-    sources = [*table["sources"]]
-    return pd.DataFrame({**{name: table[name] for name in ("key", "name", "kind")}, **columns, "sources": sources})
+    return pd.DataFrame(
+        {**{name: table[name] for name in ("key", "name", "kind")}, **columns, "sources": [*table["sources"]]}
+    )
 
 
 def records_of(accelerators: Any) -> list[str | Accelerator]:

@@ -13,7 +13,6 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog import calls
-from cookbook.catalog.parts import part_groups
 from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts import devices as charts
@@ -597,28 +596,19 @@ def _per_device(view: Compared, picture: str, title: str, pinned: View | None) -
             "value": table["key"],
         }
     ).astype({"before": float})
-    start, end = charts.figure_domain(frame)
-    return Picture(picture, frame, title, {"rows": row_order(frame), "start": start, "end": end})
+    return Picture(picture, frame, title, {"rows": row_order(frame), **charts.figure_ends(frame)})
 
 
 def _roofline(view: Compared, title: str) -> Picture:
     """Return the chart of the operations of the network under the rooflines of all devices compared."""
     frame = charts.under_roofs(view.ops, partial(roofs, view.table), view.chosen["name"], view.on)
-    ends = charts.roofline_domain(frame)
-    return Picture("roofline", frame, title, dict(zip(("left", "right", "bottom", "top"), ends, strict=True)))
+    return Picture("roofline", frame, title, charts.roofline_ends(frame))
 
 
 def _time_parts(view: Compared) -> tuple[Part, ...]:
     """Return the time of one pass on the selected device by part."""
-    times = [(group, float(view.looked.get(f"{name} seconds", math.nan))) for name, group in part_groups().items()]
-    return options.few(
-        (
-            Part(group.name, seconds, units.human(seconds, "s"), group.colour, group.one_device or group.explanation)
-            for group, seconds in times
-            if seconds > 0
-        ),
-        told=partial(units.human, unit="s"),
-    )
+    times = view.looked.filter(regex=" seconds$").rename(lambda name: name.removesuffix(" seconds"))
+    return options.step_parts(times[times > 0], alone=True)
 
 
 def _op_parts(view: Compared) -> tuple[Part, ...]:

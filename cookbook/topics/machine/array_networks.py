@@ -95,9 +95,7 @@ def network(name: str, kind: Any = np.float32, **changes: Any) -> tuple[Layer, z
 def _dense(make: Maker, arguments: Mapping[str, Any]) -> Layer:
     sizes = DENSE_SIZES | dict(arguments)
     widths = [sizes["inputs"], *[sizes["hidden"]] * sizes["layers"]]
-    layers: list[Layer] = []
-    for a, b in pairwise(widths):
-        layers += [Linear(make, a, b), Relu()]
+    layers = [layer for a, b in pairwise(widths) for layer in (Linear(make, a, b), Relu())]
     return Chain([*layers, Linear(make, widths[-1], sizes["classes"])])
 
 
@@ -365,8 +363,14 @@ def _case(request: Asked, held: dict[str, Any], rate: float) -> Case:
                 attention.cache = (np.full(size, 0.1, np.float32), np.full(size, 0.1, np.float32))
         return lambda: layer.forward(x, False)
 
-    fields = told(name, batch, seq, "fp32")
-    return Case(benchmark, title(name, batch, seq), work, prepare, fields, seconds=expected_seconds(request, rate))
+    return Case(
+        benchmark,
+        title(name, batch, seq),
+        work,
+        prepare,
+        told(name, batch, seq, "fp32"),
+        seconds=expected_seconds(request, rate),
+    )
 
 
 def _training(layer: Layer, record: zoo.Workload, x: Any) -> Callable[[], Any]:

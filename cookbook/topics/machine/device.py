@@ -262,8 +262,14 @@ def launches(device: Device) -> Iterator[Case]:
             x = device.torch.zeros(1, device=device.name)
             return captured(device, lambda: [x.add_(1.0) for _ in range(100)])
 
-        fields = {"number_format": "fp32", "method": "graph", "note": "100 kernels in one graph"}
-        yield Case("launch", "addition of one element, in a graph", 100.0, replayed, fields, "torch")
+        yield Case(
+            "launch",
+            "addition of one element, in a graph",
+            100.0,
+            replayed,
+            {"number_format": "fp32", "method": "graph", "note": "100 kernels in one graph"},
+            "torch",
+        )
 
 
 def captured(device: Device, call: Callable[[], Any]) -> Callable[[], Any]:
@@ -291,8 +297,9 @@ def host_copies(device: Device, quick: bool) -> Iterator[Case]:
         return
     size = 2**26 if quick else 2**28
     for method in ("pinned", "pageable") if device.gpu else ("pageable",):
-        fields = {"method": method}
-        yield Case("host copy", f"{size // 2**20} MiB", float(size), _copy(device, size, method), fields, "torch")
+        yield Case(
+            "host copy", f"{size // 2**20} MiB", float(size), _copy(device, size, method), {"method": method}, "torch"
+        )
 
 
 def _copy(device: Device, size: int, method: str) -> Callable[[], Callable[[], Any]]:

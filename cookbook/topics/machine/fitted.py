@@ -292,7 +292,8 @@ def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:
     row = _cores().get(device.like, math.nan)
     cores = _cores_used(environment)
     share = min(cores / row, 1.0) if device.kind == "cpu" else 1.0
-    figures: dict[str, Any] = {"memory_bytes": _memory(environment)} if math.isnan(device.memory_bytes) else {}
+    memory = float(environment.get("device_memory_bytes") or environment.get("memory_bytes") or 1e9)
+    figures: dict[str, Any] = {"memory_bytes": memory} if math.isnan(device.memory_bytes) else {}
     if share < 1.0:
         figures |= {"mem_bandwidth": device.mem_bandwidth * share}
         figures |= {column: peak * share for column, peak in device.peaks.items() if math.isfinite(peak)}
@@ -304,10 +305,6 @@ def _cores_used(environment: Mapping[str, Any]) -> float:
     """Return the cores that computed: the number of threads where it is smaller."""
     threads = environment.get("torch_threads") or (1 if environment.get("clock") == ONE_THREAD else math.inf)
     return min(float(environment.get("cores", math.nan)), float(threads))
-
-
-def _memory(environment: Mapping[str, Any]) -> float:
-    return float(environment.get("device_memory_bytes") or environment.get("memory_bytes") or 1e9)
 
 
 def _gpu(name: str) -> Accelerator | None:
@@ -422,7 +419,11 @@ def expected(report: Report, device: Accelerator) -> dict[str, float]:
     factors = {name: 1 / share for name, share in factors.items()}
     usual = next((name for name in ("fp32", "bf16", "fp16") if _products(report, name)), "fp32")
     best = max((row["work"] / seconds_of(report, row) for row in _products(report, usual)), default=math.nan)
-    gathered = [_bytes_read(row) / seconds_of(report, row) for row in _products(report, usual) if _sides(row)[0] == 1]
+    gathered = [  # bytes of the larger factor over the time
+        math.prod(_sides(row)[1:]) * stored_bytes(usual) / seconds_of(report, row)
+        for row in _products(report, usual)
+        if _sides(row)[0] == 1
+    ]
     narrow = [
         row["work"] / seconds_of(report, row) for row in _products(report, usual) if 1 < _sides(row)[0] <= NARROW_ROWS
     ]
@@ -441,11 +442,6 @@ def expected(report: Report, device: Accelerator) -> dict[str, float]:
 
 def _products(report: Report, number_format: str) -> list[Mapping[str, Any]]:
     return [row for row in report.rows if row["benchmark"] == "matmul" and row.get("number_format") == number_format]
-
-
-def _bytes_read(row: Mapping[str, Any]) -> float:
-    """Return the bytes of the larger factor of a product."""
-    return float(_sides(row)[1] * _sides(row)[2] * stored_bytes(str(row["number_format"])))
 
 
 def _of_convolutions(report: Report, best: float) -> dict[str, float]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.topics.machine.array_layers import Convolution, Maker
-from cookbook.topics.machine.environment import absent, cores, free_memory, optional
+from cookbook.topics.machine.environment import cores, free_memory, optional
 from cookbook.topics.machine.report import row
 from cookbook.topics.machine.timing import Case, Watch, run_program
 
@@ -313,8 +313,3 @@ def encoded(image: Any) -> bytes:
     file = io.BytesIO()
     image.fromarray(np.clip(slopes + noise, 0, 255).astype(np.uint8)).save(file, "JPEG", quality=QUALITY)
     return file.getvalue()
-
-
-def why_no_pictures() -> str:
-    """Return the reason why pictures cannot be decoded here; empty where they can."""
-    return absent("PIL")

@@ -278,8 +278,9 @@ def _block_part(torch: Any) -> Any:
                 place = cache.shape[3] - seq
                 cache[0, :, :, place:], cache[1, :, :, place:] = k, v
                 k, v = cache[0], cache[1]
-            grouped = self.kv != self.heads
-            y = F.scaled_dot_product_attention(q, k, v, is_causal=seq > 1 and cache is None, enable_gqa=grouped)
+            y = F.scaled_dot_product_attention(
+                q, k, v, is_causal=seq > 1 and cache is None, enable_gqa=self.kv != self.heads
+            )
             return self.out(y.transpose(1, 2).reshape(batch, seq, -1))
 
     return Layer

@@ -13,7 +13,7 @@ import pandas as pd
 from cookbook.catalog.refusals import refused
 from cookbook.charts import devices as charts
 from cookbook.charts.look import row_order
-from cookbook.hardware import Accelerator, peak_flops
+from cookbook.hardware import peak_flops
 from cookbook.panels.controls import Choice, Control, Slider, powers_of_two
 from cookbook.panels.options import step_parts
 from cookbook.panels.shell import Panel, Picture, View, panel_call
@@ -186,13 +186,12 @@ def _draw(calibration: Calibration, text: str, values: dict[str, Any], _pinned: 
         f"Machine: {calibration.accelerator.name}.",
         _datasheet(calibration),
     ]
-    ends = dict(zip(("start", "end"), charts.figure_domain(frame), strict=True))
     arguments = panel_call(this_machine, values, _good(calibration)).partition("(")[2]
     return View(
         answer=" ".join([sentence, *facts]),
         headline=headline,
         chips=_CHIPS,
-        picture=Picture(picture, frame, title, {"rows": row_order(frame), **ends}),
+        picture=Picture(picture, frame, title, {"rows": row_order(frame), **charts.figure_ends(frame)}),
         parts=step_parts(estimate.by_part),
         parts_title=f"{_title(step['model'])}, {SHORT[step['benchmark']]}, batch {step['batch']:,}, on this machine",
         table=partial(_table, calibration, picture, frame),
@@ -320,7 +319,7 @@ def _products(calibration: Calibration, precision: str) -> Shown:
     figures = _singles(calibration, "matmul of ", precision)
     if not figures:
         raise refused("precision", precision, ": the report measured no matmul in it; take another")
-    peak = _peak(calibration.before, precision)
+    peak = peak_flops(calibration.before, precision)
     names = [each.constant.removeprefix("matmul of ").replace("x", " × ") for each in figures]
     best, least = (pick(figures, key=lambda each: each.value) for pick in (max, min))
     shares = [
@@ -335,10 +334,6 @@ def _products(calibration: Calibration, precision: str) -> Shown:
     ]
     sentence = f"Matmuls in {precision} reach **{rate}**, {sheet}."
     return frame, sentence, facts, f"Matmuls in {precision} reach {rate}, {sheet}", {"best rate": best.value}
-
-
-def _peak(device: Accelerator, precision: str) -> float:
-    return peak_flops(device, precision)
 
 
 def _memory(calibration: Calibration) -> Shown:

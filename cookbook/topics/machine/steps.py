@@ -149,29 +149,29 @@ def training(device: Device, name: str, request: Training) -> Case:
     )
 
 
-def forward(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:
-    """Return the case of one forward pass without gradients; of a decoder, for the last token's logits."""
+def _one_pass(device: Device, name: str, batch: int, seq: int, number_format: str) -> Callable[[], Callable[[], Any]]:
+    """Return what prepares one pass without gradients; of a decoder, for the last token's logits."""
 
     def prepare() -> Callable[[], Any]:
         module, record = made(device, name, number_format, BYTES[number_format])
         module.eval()
         x = networks.sample(device.torch, record, batch, seq, device.name, device.kind(number_format))
         last = {"last": True} if record.builder == networks.DECODER else {}
-        return _without_gradients(device, lambda: module(x, **last))
+        passes: Callable[[], Any] = device.torch.no_grad()(lambda: module(x, **last))
+        return passes
 
-    fields = told(name, batch, seq, number_format)
+    return prepare
+
+
+def forward(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:
+    """Return the case of one forward pass without gradients; of a decoder, for the last token's logits."""
+    prepare, fields = _one_pass(device, name, batch, seq, number_format), told(name, batch, seq, number_format)
     return Case("forward pass", title(name, batch, seq), float(batch), prepare, fields, "torch")
 
 
 def prefill(device: Device, name: str, batch: int, seq: int, number_format: str) -> Case:
-    """Return the case of the pass over a prompt that gives the first token."""
-
-    def prepare() -> Callable[[], Any]:
-        module, record = made(device, name, number_format, BYTES[number_format])
-        module.eval()
-        x = networks.sample(device.torch, record, batch, seq, device.name, device.kind(number_format))
-        return _without_gradients(device, lambda: module(x, last=True))
-
+    """Return the case of the pass of a decoder over a prompt, which gives the first token."""
+    prepare = _one_pass(device, name, batch, seq, number_format)
     fields = told(name, batch, seq, number_format, note="keys and values are not kept")
     return Case("prefill", title(name, batch, seq), float(batch * seq), prepare, fields, "torch")
 
@@ -190,17 +190,9 @@ def decode(device: Device, name: str, batch: int, seq: int, number_format: str, 
         kind = {"device": device.name, "dtype": device.kind(number_format)}
         caches = [torch.randn(shape, **kind) for _ in module.layers]
         x = networks.sample(torch, record, batch, 1, device.name, device.kind(number_format))
-        call = _without_gradients(device, lambda: module(x, caches))
+        call = torch.no_grad()(lambda: module(x, caches))
         return captured(device, call) if method == "graph" else call
 
     note = "host starts every kernel" if method == "eager" else "kernels replayed from a CUDA graph"
     fields = told(name, batch, seq, number_format, method, note)
     return Case("decode", title(name, batch, seq), float(batch), prepare, fields, "torch")
-
-
-def _without_gradients(device: Device, call: Callable[[], Any]) -> Callable[[], Any]:
-    def quiet() -> Any:
-        with device.torch.no_grad():
-            return call()
-
-    return quiet

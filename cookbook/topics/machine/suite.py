@@ -240,7 +240,7 @@ class _Run:
             yield from host.drive(self.scratch, size, files)
         except OSError as error:
             self._skip("disk sequential", "all", f"no scratch file could be written: {error.strerror}")
-        if reason := host.why_no_pictures():
+        if reason := absent("PIL"):
             self._skip("jpeg decode", "all", reason)
         else:
             yield from host.pictures()

@@ -21,6 +21,7 @@ from cookbook.panels.options import (
     assumed,
     cited,
     device_of,
+    listed_options,
     model_of,
     networks,
     origin,
@@ -32,7 +33,19 @@ from cookbook.panels.options import (
 )
 from cookbook.panels.options import accelerators as device_options
 from cookbook.panels.shell import Panel, Part, Picture, View, defaults_of, device_text, model_text, panel_call
-from cookbook.panels.text import Source, counted, duration, listed, memories, share_of_peak, short_name, spoken
+from cookbook.panels.text import (
+    DAY,
+    HOUR,
+    MINUTE,
+    Source,
+    counted,
+    duration,
+    listed,
+    memories,
+    share_of_peak,
+    short_name,
+    spoken,
+)
 from cookbook.prediction.kernels import observed_efficiency
 from cookbook.prediction.requirements import Requirements, requirements, sizes_of
 from cookbook.units import human
@@ -41,7 +54,6 @@ from cookbook.workloads import zoo
 if TYPE_CHECKING:
     from cookbook.hardware import Accelerator
 
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 TIMES = (
     tuple(MINUTE * m for m in (1, 2, 5, 10, 15, 30))
     + tuple(HOUR * h for h in (1, 2, 4, 8, 12))
@@ -119,7 +131,11 @@ def model_zoo(
         PICTURES,
         draw,
         locals(),
-        {"precision": _formats, "seq": _sequence, **{name: partial(_data_of, name) for name in UNITS}},
+        {
+            "precision": lambda v: _formats_off(tuple(json.dumps(device) for device in v["accelerators"])),
+            "seq": _sequence,
+            **{name: partial(_data_of, name) for name in UNITS},
+        },
     )
 
 
@@ -143,7 +159,7 @@ def _controls() -> tuple[Control, ...]:
         Choice(
             "precision",
             group="Workload",
-            options=_choices("number_formats"),
+            options=tuple((name, name, title) for name, title, *_ in _choices("number_formats")),
             more=True,
             tooltip="Precision of the matmuls",
         ),
@@ -197,7 +213,7 @@ def _controls() -> tuple[Control, ...]:
         Combo(
             "optimiser",
             group="Workload",
-            options=tuple((*each[::2], "", "") for each in _choices("optimisers")),
+            options=_choices("optimisers"),
             more=True,
             tooltip="Optimiser; it determines the number of states per parameter",
         ),
@@ -227,9 +243,7 @@ def _controls() -> tuple[Control, ...]:
     )
 
 
-def _choices(table: str) -> tuple[tuple[str, str, str], ...]:
-    rows = catalog.table(table)
-    return tuple((name, name, title) for name, title in zip(rows["name"], rows["title"], strict=True))
+_choices = partial(listed_options, key="name", name="title")
 
 
 def _need(values: dict[str, Any], workload: zoo.Workload, devices: list[Accelerator]) -> Requirements:
@@ -311,10 +325,6 @@ def _chips(need: Requirements) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _formats(values: dict[str, Any]) -> dict[str, str]:
-    return _formats_off(tuple(json.dumps(device) for device in values["accelerators"]))
-
-
 def _sequence(values: dict[str, Any]) -> dict[str, str]:
     workload = model_of(values["model"])
     return {} if workload.ops.needs_seq else {"*": f"{workload.title} has inputs of fixed size"}
@@ -394,16 +404,23 @@ def _rate_picture(needs: Sequence[Requirements], pinned: Requirements | None) ->
     frame = pd.DataFrame(rows, columns=columns)
     if len(frame) > MAX_TALL_ROWS:
         frame["text"] = [text.split("|")[0] for text in frame["text"]]
-    low, high = charts.rate_domain(frame)
-    return Picture("rate", frame, charts.rate_title(frame), {"x_low": low, "x_high": high, "rows": row_order(frame)})
+    signals = {**charts.rate_ends(frame), "rows": row_order(frame)}
+    return Picture("rate", frame, charts.rate_title(frame), signals)
 
 
 def _memory_picture(needs: Sequence[Requirements], pinned: Requirements | None) -> Picture:
     """Memory by part above the capacity of each accelerator."""
     first, above, devices = needs[0], _above(needs, pinned), _labelled(needs[0].devices)
     roomy = len(above) + len(devices) <= MAX_TALL_ROWS
+    separator = "|" if roomy else ", "
     rows: list[dict[str, Any]] = [
-        {"row": label, "role": role, "part": name, "bytes": value, "text": None if i else _need_words(need, roomy)}
+        {
+            "row": label,
+            "role": role,
+            "part": name,
+            "bytes": value,
+            "text": None if i else f"{human(need.memory_bytes, 'iB')}{separator}batch {need.batch:,.0f}",
+        }
         for label, role, need in above
         for i, (name, value) in enumerate(_ordered(need))
     ]
@@ -628,11 +645,6 @@ def _beside_measured(row: Any) -> str:
 
 def _fitting(largest: float) -> str:
     return f"fits batch {largest:,.0f} at most" if largest else "not even batch 1 fits"
-
-
-def _need_words(need: Requirements, roomy: bool) -> str:
-    """Memory and batch beside a network's bar, on two lines where they fit."""
-    return f"{human(need.memory_bytes, 'iB')}{'|' if roomy else ', '}batch {need.batch:,.0f}"
 
 
 def _capacity_words(row: Any, roomy: bool) -> str:

@@ -13,21 +13,31 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog.calls import as_python, keywords
 from cookbook.charts import devices
-from cookbook.charts.look import MONEY_PARTS, row_order
+from cookbook.charts.look import row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five
-from cookbook.panels.options import cited, few, networks, printed
-from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
-from cookbook.panels.text import counted, dollar_range, duration, in_words, percent
+from cookbook.panels.options import networks, printed
+from cookbook.panels.shell import Off, Panel, Picture, View, panel_call
+from cookbook.panels.text import KILO, counted, dollar_range, duration, in_words, percent
 from cookbook.topics.costs.cost import UNVALIDATED
 from cookbook.topics.devices.comparison import doubt
 from cookbook.topics.purchase import charts
 from cookbook.topics.purchase.stack import OneSize, StackChoice, one_size, pick_stack, several, times
 from cookbook.topics.purchase.stack_sizes import SERVE, TASKS, TRAIN, told_time
-from cookbook.topics.purchase.where_panel import DEADLINES, FIGURES, HOW, UNQUOTED, own_prices, quoted_price, quotes
+from cookbook.topics.purchase.where import horizon, rank
+from cookbook.topics.purchase.where_panel import (
+    DEADLINES,
+    UNQUOTED,
+    cost_picture,
+    costs_over,
+    figure_sources,
+    money_parts,
+    own_prices,
+    quoted_price,
+    quotes,
+)
 from cookbook.units import dollars, human
 
 USUAL = "usual"
-KILO = 1e3
 # A stack that costs less than this multiple of the best everywhere nearly fits all: prices are known no more closely.
 TIED = 1.05
 PICTURES = {"costs": devices.place_costs, "matrix": charts.fit_matrix}
@@ -125,21 +135,16 @@ def _one_alone(values: dict[str, Any]) -> dict[str, str]:
     return {"*": "the chart of all applications uses typical targets"} if whole else {}
 
 
-def _serving_only(values: dict[str, Any]) -> dict[str, str]:
-    alone = {} if values.get("task") == SERVE else {"*": "this applies to services alone"}
-    return alone or _one_alone(values)
+def _task_alone(serves: bool, values: dict[str, Any]) -> dict[str, str]:
+    """Return the reason why a control of services, or of runs, is not available."""
+    if (values.get("task") == SERVE) == serves:
+        return _one_alone(values)
+    return {"*": f"this applies to {'services' if serves else 'runs'} alone"}
 
 
-def _runs_only(values: dict[str, Any]) -> dict[str, str]:
-    alone = {"*": "this applies to runs alone"} if values.get("task") == SERVE else {}
-    return alone or _one_alone(values)
-
-
-OFF = {
-    "runs": _runs_only,
-    "deadline": _runs_only,
-    "rate": _serving_only,
-    "latency": _serving_only,
+OFF: dict[str, Off] = {
+    **dict.fromkeys(("runs", "deadline"), partial(_task_alone, False)),
+    **dict.fromkeys(("rate", "latency"), partial(_task_alone, True)),
     "model": _one_alone,
     **UNQUOTED,
 }
@@ -289,9 +294,9 @@ def _found(application: str, task: str, arguments: tuple[tuple[str, Any], ...]) 
     return pick_stack(application, task, **_keywords(arguments))
 
 
-@lru_cache(maxsize=64)
-def _changes(choice: StackChoice) -> pd.DataFrame:
-    return choice.changes()
+_changes = lru_cache(maxsize=64)(StackChoice.changes)
+# The frame of answer, chart and table; read-only.
+_frame = lru_cache(maxsize=64)(StackChoice.frame)
 
 
 @lru_cache(maxsize=32)
@@ -305,26 +310,21 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     row = _frame(choice).iloc[0]
     whole = values["picture"] == "matrix"
     sizes = _matrix(values["task"], tuple(arguments.items())) if whole else None
+    costs = partial(cost_picture, _frame(choice), choice.best, choice.odds, "stack", _short)
     return View(
         answer=(_of_all(sizes, values["task"], row) if sizes else _answer(choice, values))
         + quoted_price("stacks", values),
         headline={"stacks that win": float(len(set(sizes.wins.values())))} if sizes else {"cost": float(row["usd"])},
         chips=_chips(choice),
-        picture=_grid(sizes, values["task"]) if sizes else _costs(choice),
-        parts=_parts(choice),
-        parts_title=f"{row['name']}: cost over {_years(choice)} by part, inputs at their medians",
+        picture=_grid(sizes, values["task"]) if sizes else costs(),
+        parts=money_parts(choice.where, choice.best),
+        parts_title=f"{row['name']}: {costs_over(choice.wanted.years)}",
         table=partial(_matrix_table, sizes) if sizes else partial(_table, choice),
         data=(lambda: sizes.table) if sizes else partial(_frame(choice).reset_index),
-        sources=partial(_source_rows, choice),
+        sources=partial(figure_sources, choice.where, {"recalled-typical": "stacks and usual targets"}),
         code=_code(values, arguments),
         stood_for={name: value for name, value in _usual(choice).items() if values[name] in (None, USUAL)},
     )
-
-
-@lru_cache(maxsize=64)
-def _frame(choice: StackChoice) -> pd.DataFrame:
-    """Return the frame of answer, chart and table; read-only."""
-    return choice.frame()
 
 
 def _usual(choice: StackChoice) -> dict[str, Any]:
@@ -346,50 +346,31 @@ def _code(values: dict[str, Any], arguments: dict[str, Any]) -> str:
         name: times_.get(name, int(value) if isinstance(value, float) and value.is_integer() else value)
         for name, value in _keywords(arguments.items()).items()
     }
+    more = f", {keywords(keyword_values)}" if keyword_values else ""
     if values["picture"] == "matrix":
-        return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{_more(keyword_values)}).frame()"
+        return f"{panel}\ncb.planning.one_size({as_python(values['task'])}{more}).frame()"
     case = f"{as_python(values['application'])}, {as_python(values['task'])}"
-    call = f"cb.planning.pick_stack({case}{_more(keyword_values)})"
-    return f"{panel}\nfound = {call}\nfound.frame()\nfound.changes()"
-
-
-def _more(arguments: dict[str, Any]) -> str:
-    return f", {keywords(arguments)}" if arguments else ""
-
-
-def _years(choice: StackChoice) -> str:
-    years = choice.wanted.years
-    return "1 year" if years == 1 else f"{years:g} years"
+    return f"{panel}\nfound = cb.planning.pick_stack({case}{more})\nfound.frame()\nfound.changes()"
 
 
 def _answer(choice: StackChoice, values: dict[str, Any]) -> str:
     """Return the answer: the best stack, its certainty, its composition, and what would change it."""
     table = _frame(choice)
     row, count = table.iloc[0], int(table["will_do"].sum())
-    open_ = doubt(choice.odds[choice.best], row["tier"])
-    among = (
-        "is the only feasible stack"
-        if count == 1
-        else f"leads {count} feasible stacks, {open_}"
-        if open_
-        else f"is the cheapest of {count} feasible stacks"
-    )
+    among = rank(count, "stack", doubt(choice.odds[choice.best], row["tier"]))
     network = printed("models", "name", "title", str(choice.wanted.model))
+    # Samples of a service draw prices alone.
+    serves = choice.wanted.task == SERVE
+    samples = "samples of prices, with this number of machines" if serves else "Monte Carlo samples"
     second = "" if count < 2 else f"; second: {table['name'].iloc[1]} at {dollars(table['usd'].iloc[1])}"
     return (
-        f"**{dollars(row['usd'])}** over {_years(choice)}: {row['name']} {among}. "
+        f"**{dollars(row['usd'])}** over {horizon(choice.wanted.years)}: {row['name']} {among}. "
         f"Interval (80 %): {dollar_range(row['usd_low'], row['usd_high'])}; the cheapest in "
-        f"{percent(choice.odds[choice.best])} of {_samples(choice)}{second}. "
+        f"{percent(choice.odds[choice.best])} of {samples}{second}. "
         f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(choice, row)}"
         f"{_within(choice)}. "
         f"Stack: {_made_of(row)}. Changes with: {_turns(choice)}."
     )
-
-
-def _samples(choice: StackChoice) -> str:
-    """Return the name of the samples; those of a service draw prices alone."""
-    serves = choice.wanted.task == SERVE
-    return "samples of prices, with this number of machines" if serves else "Monte Carlo samples"
 
 
 def _does(choice: StackChoice, row: Any) -> str:
@@ -436,23 +417,14 @@ def _turns(choice: StackChoice, most: int = 2) -> str:
 
 def _turned(choice: StackChoice, row: Any) -> str:
     """Return one change in words: the value from which another stack is cheaper."""
-    if row.input == "price":
-        return f"its price at {times(row.factor)}"
-    spell = {
-        "use": _use,
-        "volume": _volume,
-        "years": lambda value, _: f"{value:.3g} years",
-        "deadline": lambda value, _: f"a deadline of {human(value, 's')}",
+    serves, value = choice.wanted.task == SERVE, row.at
+    return {
+        "price": f"its price at {times(row.factor)}",
+        "use": f"{value:.3g} hours per day" if serves else f"{value:,.3g} runs per month",
+        "volume": f"{_digits(value)} {'requests/s' if serves else 'samples'}",
+        "years": f"{value:.3g} years",
+        "deadline": f"a deadline of {human(value, 's')}",
     }[row.input]
-    return spell(row.at, choice.wanted.task)
-
-
-def _use(value: float, task: str) -> str:
-    return f"{value:.3g} hours per day" if task == SERVE else f"{value:,.3g} runs per month"
-
-
-def _volume(value: float, task: str) -> str:
-    return f"{_digits(value)} requests/s" if task == SERVE else f"{_digits(value)} samples"
 
 
 def _digits(value: float) -> str:
@@ -470,8 +442,9 @@ def _of_all(sizes: OneSize, task: str, row: Any) -> str:
     alone = f"at {times(sizes.penalty)} the best cost as a geometric mean and {times(sizes.worst)} at most"
     alone = f"within {100 * (sizes.worst - 1):.1f} % of the best cost everywhere" if tied else alone
     alone = f"feasible for {sizes.does} of {cases}, {'each at the least cost' if sizes.worst < 1.001 else alone}"
-    left = f" Left out: {counted(sizes.left, 'application')} without a feasible stack within the limits."
-    left = left if sizes.left else ""
+    left = f" Left out: {counted(sizes.left, 'application')} without a feasible stack within the limits." * bool(
+        sizes.left
+    )
     return (
         f"**{counted(different, 'stack')}** {'wins' if different == 1 else 'win'} the "
         f"{counted(cases, f'{DOES[task]} application')}: {fits}. Winners: {winners}. One size: {name}; {alone}.{left} "
@@ -503,35 +476,6 @@ def _chips(choice: StackChoice) -> tuple[tuple[str, str], ...]:
             "share of samples in which it is cheapest is counted with the present number of machines.",
         ),
     )
-
-
-def _costs(choice: StackChoice) -> Picture:
-    """Return the chart of every stack, the cheapest feasible one on top."""
-    rows = _frame(choice)
-    best, count = rows.iloc[0], counted(int(rows["will_do"].sum()), "feasible stack")
-    open_ = doubt(choice.odds[choice.best], best["tier"])
-    frame = pd.DataFrame(
-        {
-            "row": rows["name"],
-            **{
-                name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
-                for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
-            },
-            "verdict": [_verdict(row, None if open_ else choice.best) for _, row in rows.iterrows()],
-            "text": [_short(row) for _, row in rows.iterrows()],
-        }
-    ).reset_index(drop=True)
-    low, high = devices.cost_domain(frame)
-    usd = dollars(best["usd"])
-    leads = f"leads {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
-    title = f"{best['name']} {leads}"
-    return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
-
-
-def _verdict(row: Any, best: str | None) -> str:
-    if row["why"].startswith("its time"):
-        return "not known"
-    return "cheapest feasible" if row.name == best else "feasible" if row["will_do"] else "not feasible"
 
 
 def _short(row: Any) -> str:
@@ -572,19 +516,6 @@ def _grid(sizes: OneSize, task: str) -> Picture:
 def _times_short(value: float) -> str:
     """A ratio in three letters."""
     return f"{value:.2g}" if value < 10 else f"{value:.0f}" if value < 1000 else f"{value / KILO:.0f}k"
-
-
-def _parts(choice: StackChoice) -> tuple[Part, ...]:
-    """Return the parts of the cost of the best stack, at the medians."""
-    each = {name: float(np.ravel(value)[0]) for name, value in choice.where.points[choice.best]["parts"].items()}
-    return few(
-        (
-            Part(name, each[name], dollars(each[name]), colour, HOW[name])
-            for name, colour in MONEY_PARTS.items()
-            if each.get(name)
-        ),
-        told=dollars,
-    )
 
 
 def _table(choice: StackChoice) -> pd.DataFrame:
@@ -636,13 +567,3 @@ def _matrix_table(sizes: OneSize) -> pd.DataFrame:
     return wide.rename(
         columns={name: "Stack" if name == "name" else f"{name.capitalize()} [times the best]" for name in wide.columns}
     ).rename_axis(columns=None)
-
-
-def _source_rows(choice: StackChoice) -> tuple[tuple[str, str, str], ...]:
-    """(title, link, what for) of every source of prices and figures, recalled ones marked."""
-    used: dict[str, set[str]] = {"recalled-typical": {"stacks and usual targets"}}
-    for place in choice.where.places.values():
-        for name, figure in place.figures.items():
-            for key in figure.source if name != "step" else ():
-                used.setdefault(key, set()).add(FIGURES[name])
-    return cited({key: ", ".join(sorted(names)) for key, names in used.items()}, "(recalled, not opened) ")

@@ -37,6 +37,18 @@ UPFRONT = ("hardware", "network", "storage")
 MAX_YEARS = 50
 
 
+def horizon(years: float) -> str:
+    """Return a number of years with its noun."""
+    return f"{years:g} year{'' if years == 1 else 's'}"
+
+
+def rank(feasible: int, noun: str, open_: str) -> str:
+    """Return what the first of several feasible options is: the only one, the cheapest, or first with a doubt."""
+    if feasible == 1:
+        return f"is the only feasible {noun}"
+    return f"leads {feasible} feasible {noun}s, {open_}" if open_ else f"is the cheapest of {feasible} feasible {noun}s"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class WhereToRun(Result):
     """Every place for one task.
@@ -58,16 +70,8 @@ class WhereToRun(Result):
         if self.best is None:
             return f"none of {len(self.places)} options is feasible"
         row, will_do = self._table.loc[self.best], int(self._table["will_do"].sum())
-        years = f"{self.task.years:g} year{'' if self.task.years == 1 else 's'}"
-        open_ = doubt(self.odds[self.best], row["tier"])
-        among = (
-            "is the only feasible option"
-            if will_do == 1
-            else f"leads {will_do} feasible options, {open_}"
-            if open_
-            else f"is the cheapest of {will_do} feasible options"
-        )
-        return f"{row['name']}, {units.dollars(row['usd'])} over {years}, {among}"
+        among = rank(will_do, "option", doubt(self.odds[self.best], row["tier"]))
+        return f"{row['name']}, {units.dollars(row['usd'])} over {horizon(self.task.years)}, {among}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the row of each place, by its key; None where a value is missing."""
@@ -347,7 +351,8 @@ def where_to_run(
         data_bytes=float(card["stored_bytes"] if data_bytes is None else data_bytes),
         utilisation=utilisation,
     )
-    rows, own = _places(places), _own_prices(prices)
+    rows = [sites.place_row(entry) for entry in (sites.place_keys() if places is None else places)]
+    own = _own_prices(prices)
     current, year = own.pop(ELECTRICITY, None), since
     by_key = {}
     for row in rows:
@@ -357,10 +362,6 @@ def where_to_run(
             raise ValueError(f"places holds {shown(key)} twice; give each a name of its own")
         by_key[key] = place
     return WhereToRun(task, by_key)
-
-
-def _places(places: Any) -> list[Any]:
-    return [sites.place_row(entry) for entry in (sites.place_keys() if places is None else places)]
 
 
 def _own_prices(prices: Any) -> dict[str, Any]:

@@ -32,14 +32,13 @@ from cookbook.panels.options import (
     title_of,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, model_text, panel_call
-from cookbook.panels.text import at_your_price, counted, dollar_range, duration, percent
+from cookbook.panels.text import DAY, KILO, Source, at_your_price, counted, dollar_range, duration, percent
 from cookbook.topics.costs.cost import BOUGHT, MONTHS, UNVALIDATED
 from cookbook.topics.devices.comparison import doubt
-from cookbook.topics.purchase.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative
+from cookbook.topics.purchase.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative, horizon, rank
 from cookbook.topics.purchase.where import where_to_run as compare
 from cookbook.units import dollars, human
 
-DAY, KILO = 86400.0, 1e3
 PICTURES = {"costs": charts.place_costs, "paid": charts.paid, "tornado": charts.tornado}
 DEADLINES = (3600.0, 7200.0, 14400.0, 28800.0, DAY, 2 * DAY, 4 * DAY, 7 * DAY, 14 * DAY, 30 * DAY, 60 * DAY, 90 * DAY)
 SHARES = (0.0, 1.0, 2.0, 5.0, 10.0, 15.0, *(float(share) for share in range(20, 101, 10)))
@@ -318,16 +317,12 @@ def quotes(table: str) -> tuple[Control, ...]:
     )
 
 
-def unquoted(values: dict[str, Any]) -> dict[str, str]:
-    """Return the reason why no row can be chosen without a price of the reader, for `Panel`."""
-    return {} if values.get("hourly") else {"*": "set your price first"}
+def _unset(price: str, words: str, values: dict[str, Any]) -> dict[str, str]:
+    """Return the reason why no row can be chosen without a price of the reader."""
+    return {} if values.get(price) else {"*": f"set your {words} first"}
 
 
-def _unbought(values: dict[str, Any]) -> dict[str, str]:
-    return {} if values.get("purchase") else {"*": "set your quote first"}
-
-
-UNQUOTED = {"quoted": unquoted, "bought": _unbought}
+UNQUOTED = {"quoted": partial(_unset, "hourly", "price"), "bought": partial(_unset, "purchase", "quote")}
 
 
 def paid(table: str, ways: Collection[str]) -> list[str]:
@@ -353,12 +348,15 @@ def own_prices(table: str, values: Mapping[str, Any]) -> tuple[tuple[str, float]
 
 def quoted_price(table: str, values: Mapping[str, Any]) -> str:
     """Return the sentence that says which rows count at the reader's prices; "" where all have list prices."""
-    said = []
-    if values["hourly"]:
-        said.append(f"{printed(table, 'key', 'name', values['quoted'])} is {at_your_price(values['hourly'])}")
-    if values["purchase"]:
-        name = printed(table, "key", "name", values["bought"])
-        said.append(f"{name} is at your quote of {dollars(float(values['purchase']))}")
+    quote = f"at your quote of {dollars(float(values['purchase']))}"
+    said = [
+        f"{printed(table, 'key', 'name', values[row])} is {how}"
+        for row, price, how in (
+            ("quoted", "hourly", at_your_price(float(values["hourly"]))),
+            ("bought", "purchase", quote),
+        )
+        if values[price]
+    ]
     return f" Price: {', '.join(said)}, all others at list prices." if said else ""
 
 
@@ -392,31 +390,31 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     even, reason = _even(comparison)
     shown, table, data = _shown(values["picture"], comparison, even, reason)
     best = comparison.best
-    whole = (
-        f"{comparison.places[best].name}: cost over {_years(comparison)} by part, inputs at their medians"
-        if best
-        else ""
-    )
     answer = f"{_answer(comparison, even, reason, title_of(values['model']))}{quoted_price('places', values)}"
     return View(
         answer=f"{answer} {assumed(values['model'])}".rstrip(),
         headline={"cost": float(_frame(comparison).loc[best, "usd"])} if best else {},
         chips=_chips(comparison),
         picture=shown,
-        parts=_parts(comparison, best),
-        parts_title=whole or "No option is feasible, so there are no parts",
+        parts=money_parts(comparison, best),
+        parts_title=f"{comparison.places[best].name}: {costs_over(comparison.task.years)}"
+        if best
+        else "No option is feasible, so there are no parts",
         table=table,
         data=data,
-        sources=partial(_source_rows, comparison),
+        sources=partial(figure_sources, comparison, {}),
         code=_code(values),
         stood_for={"batch": int(_frame(comparison).loc[best, "batch"]) or None} if best else {},
     )
 
 
-@lru_cache(maxsize=16)
-def _frame(comparison: WhereToRun) -> pd.DataFrame:
-    """Return the frame of answer, chart and table; read-only."""
-    return comparison.frame()
+def costs_over(years: float) -> str:
+    """Return what the parts of a cost are, for their title."""
+    return f"cost over {horizon(years)} by part, inputs at their medians"
+
+
+# The frame of answer, chart and table; read-only.
+_frame = lru_cache(maxsize=16)(WhereToRun.frame)
 
 
 def _shown(
@@ -450,10 +448,6 @@ def _code(values: dict[str, Any]) -> str:
     return "\n".join([*lines, last[values["picture"]]])
 
 
-def _years(comparison: WhereToRun) -> str:
-    return "1 year" if comparison.task.years == 1 else f"{comparison.task.years:g} years"
-
-
 def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network: str) -> str:
     """Return the answer: the cheapest feasible option, its certainty, and when another would be cheaper."""
     best, frame = comparison.best, _frame(comparison)
@@ -469,16 +463,9 @@ def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network
     band = dollar_range(row["usd_low"], row["usd_high"])
     bought = f"; {dollars(row['usd_to_buy'])} to buy, counted by use" if row["way"] == BOUGHT else ""
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
-    open_ = doubt(comparison.odds[best], row["tier"])
-    among = (
-        "is the only feasible option"
-        if count == 1
-        else f"leads {count} feasible options, {open_}"
-        if open_
-        else f"is the cheapest of {count} feasible options"
-    )
+    among = rank(count, "option", doubt(comparison.odds[best], row["tier"]))
     return (
-        f"**{dollars(row['usd'])}** over {_years(comparison)}: {row['name']} {among}. Interval (80 %): "
+        f"**{dollars(row['usd'])}** over {horizon(comparison.task.years)}: {row['name']} {among}. Interval (80 %): "
         f"{band}{several}; the cheapest in {percent(comparison.odds[best])} of Monte Carlo samples. Run: "
         f"{dollars(row['usd_per_run'])} and {human(row['hours'] * 3600, 's')} for {network}{after}{bought}. "
         f"Own or rent: {_meets(comparison, even, reason)}{_laptop(comparison)}"
@@ -537,9 +524,39 @@ def _chips(comparison: WhereToRun) -> tuple[tuple[str, str], ...]:
 
 def _costs(comparison: WhereToRun) -> Picture:
     """Every place, the cheapest on top, those without a cost at the end."""
+    where = f"data {RULES[comparison.task.private]} and {human(comparison.task.deadline, 's')} per run"
     rows = _frame(comparison).sort_values("usd", kind="stable")
-    first = rows.loc[comparison.best or rows.index[0]]
-    open_ = doubt(comparison.odds[comparison.best], first["tier"]) if comparison.best else ""
+    nothing = f"No option is feasible with {where}"
+    return cost_picture(rows, comparison.best, comparison.odds, "option", _short, nothing)
+
+
+def cost_picture(
+    rows: pd.DataFrame,
+    best: str | None,
+    odds: Mapping[str, float],
+    noun: str,
+    beside: Callable[[Any], str],
+    nothing: str = "",
+) -> Picture:
+    """Return the chart of the cost of each row, in this order, with the words `beside` it.
+
+    Parameters
+    ----------
+    rows : pandas.DataFrame
+        Frame of a comparison, in the order of the chart.
+    best : str or None
+        Key of the cheapest feasible row; None where there is none.
+    odds : mapping of str to float
+        Share of the samples in which each feasible row is the cheapest.
+    noun : str
+        What a row is called.
+    beside : callable
+        From a row to its words.
+    nothing : str
+        The takeaway where no row is feasible.
+    """
+    first = rows.loc[best or rows.index[0]]
+    open_ = doubt(odds[best], first["tier"]) if best else ""
     frame = pd.DataFrame(
         {
             "row": rows["name"],
@@ -547,17 +564,14 @@ def _costs(comparison: WhereToRun) -> Picture:
                 name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
                 for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
             },
-            "verdict": [_verdict(row, None if open_ else comparison.best) for _, row in rows.iterrows()],
-            "text": [_short(row) for _, row in rows.iterrows()],
+            "verdict": [_verdict(row, None if open_ else best) for _, row in rows.iterrows()],
+            "text": [beside(row) for _, row in rows.iterrows()],
         }
     ).reset_index(drop=True)
-    low, high = charts.cost_domain(frame)
-    where = f"data {RULES[comparison.task.private]} and {human(comparison.task.deadline, 's')} per run"
-    count = counted(int(rows["will_do"].sum()), "feasible option")
-    usd = dollars(first["usd"])
+    count, usd = counted(int(rows["will_do"].sum()), f"feasible {noun}"), dollars(first["usd"])
     leads = f"leads {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
-    title = f"{first['name']} {leads}" if comparison.best else f"No option is feasible with {where}"
-    return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+    title = f"{first['name']} {leads}" if best else nothing
+    return Picture("costs", frame, title, {"rows": row_order(frame), **charts.cost_ends(frame)})
 
 
 def _verdict(row: Any, best: str | None) -> str:
@@ -590,11 +604,10 @@ def _tornado(comparison: WhereToRun) -> Picture:
             "text": [_ends(row) for row in table.itertuples()],
         }
     )
-    low, high = charts.tornado_domain(frame)
     top = table.iloc[0]
     ends = dollar_range(*sorted((top["usd_low"], top["usd_high"])))
     title = f"{place.name}: the cost depends most on {FIGURES[top['figure']]}, {ends}"
-    return Picture("tornado", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+    return Picture("tornado", frame, title, {"rows": row_order(frame), **charts.tornado_ends(frame)})
 
 
 def _ends(row: Any) -> str:
@@ -639,11 +652,11 @@ def _paid_title(comparison: WhereToRun, even: BreakEven) -> str:
     when = "is never paid back" if math.isinf(months) else f"is paid back after {months:.0f} months"
     beyond = ", beyond the horizon" if MONTHS * comparison.task.years < months < math.inf else ""
     own = "it" if less == even.own else "buying"
-    return f"{frame.loc[less, 'name']} costs less over {_years(comparison)}, {costs}; {own} {when}{beyond}"
+    return f"{frame.loc[less, 'name']} costs less over {horizon(comparison.task.years)}, {costs}; {own} {when}{beyond}"
 
 
-def _parts(comparison: WhereToRun, key: str | None) -> tuple[Part, ...]:
-    """Return the parts of the cost of an option, at the medians."""
+def money_parts(comparison: WhereToRun, key: str | None) -> tuple[Part, ...]:
+    """Return the parts of the cost of an option, at the medians; none where no option is named."""
     if key is None:
         return ()
     each = {name: float(np.ravel(value)[0]) for name, value in comparison.points[key]["parts"].items()}
@@ -724,9 +737,9 @@ def _paid_table(comparison: WhereToRun, even: BreakEven) -> pd.DataFrame:
     )
 
 
-def _source_rows(comparison: WhereToRun) -> tuple[tuple[str, str, str], ...]:
-    """(title, link, what for) of every source of prices and figures, recalled ones marked."""
-    used: dict[str, set[str]] = {}
+def figure_sources(comparison: WhereToRun, also: Mapping[str, str]) -> tuple[Source, ...]:
+    """(title, link, what for) of every source of prices and figures, and of those of `also`; recalled ones marked."""
+    used = {key: {what} for key, what in also.items()}
     for place in comparison.places.values():
         for name, figure in place.figures.items():
             for key in figure.source if name != "step" else ():

@@ -350,7 +350,7 @@ def _curve(frame: pd.DataFrame, axis: str, key: str, title: str) -> Any:
     limit: dict[str, Any] = {"color": MUTED, "strokeWidth": 2, "strokeDash": [6, 4], "clip": True}
     layers = [
         deadline.mark_rule(**limit).encode(x=x),
-        deadline.mark_text(align="left", dx=6, dy=10, **words).encode(x=x, y=alt.value(0), text="text:N"),
+        deadline.mark_text(**look.inward(6), dy=10, **words).encode(x=x, y=alt.value(0), text="text:N"),
         budget.mark_rule(**limit).encode(y=y),
         budget.mark_text(align="right", dx=-6, dy=-8, **words).encode(x=alt.value("width"), y=y, text="text:N"),
         ghost.mark_point(size=110, shape="square", color=MUTED, strokeWidth=2, clip=True).encode(x=x, y=y, tooltip=tip),

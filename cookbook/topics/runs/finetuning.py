@@ -601,8 +601,9 @@ def _rows(job: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> tuple[pd
     table["global_batch"] = once * (job["passes"] if batch is None else np.maximum(batch // once, 1))
     columns = {**job["same"], "tp": 1, "pp": 1, **table.rename(columns={"method": "fine_tuning"}).to_dict("list")}
     seq = columns.pop("seq")
-    plan = plan_fields(None, columns)
-    request = training_scenario(job["network"], job["machine"], plan, KIND, job["software"], job["precision"], seq)
+    request = training_scenario(
+        job["network"], job["machine"], plan_fields(None, columns), KIND, job["software"], job["precision"], seq
+    )
     answer = estimate(request)
     if (np.asarray(answer.why) != "").all():
         raise Refused(answer.why[0])

@@ -31,16 +31,29 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
     rounded,
+    sources_of_case,
+    sources_of_price,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call
-from cookbook.panels.text import Source, at_your_price, capital, counted, in_words, listed, price_badge, short_name
+from cookbook.panels.text import (
+    GIBI,
+    HOUR,
+    MILLION,
+    Source,
+    at_your_price,
+    capital,
+    counted,
+    in_words,
+    listed,
+    price_badge,
+    short_name,
+)
 from cookbook.topics.runs.charts import part_ends, step_parts
 from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune
 from cookbook.topics.runs.post_training import PHASES, POST_TRAINING, USD, WEIGHTS, PostTraining, with_ends
 from cookbook.units import dollars, human, percent, ratio
 from cookbook.workloads import zoo
 
-GIBI, MILLION, HOUR = 2.0**30, 1e6, 3600.0
 FITS = {"yes": "fits", "likely": "likely fits", "unlikely": "probably does not fit", "no": "does not fit"}
 OPTIMISERS = (
     ("adam", "AdamW", "Two states of 4 bytes per parameter"),
@@ -463,13 +476,12 @@ def _ends(tuned: FineTuning, row: dict[str, Any], name: str) -> str:
 
 
 def _chips(tuned: FineTuning | PostTraining) -> tuple[tuple[str, str], ...]:
-    price = tuned.price
     return (
         (
             "memory 80 % interval",
             'Spread of published memory around ours. "Likely" fits at the point estimate but not at the upper end.',
         ),
-        price_badge(price),
+        price_badge(tuned.price),
         (f"{len(tuned.assumed)} assumed", f"Values used where nothing is set: {in_words(tuned.assumed)}."),
     )
 
@@ -528,9 +540,5 @@ def _table(tuned: FineTuning) -> pd.DataFrame:
 def _sources(
     model: zoo.Workload, device: Accelerator, tuned: FineTuning | PostTraining, optimiser: str
 ) -> tuple[Source, ...]:
-    keys = dict.fromkeys(model.sources, "layers of the model")
-    keys |= dict.fromkeys(device.sources, "datasheet of the device")
-    keys |= dict.fromkeys(catalog.row("optimisers", optimiser)["source"].split(";"), "states of the optimiser")
-    price = tuned.price
-    keys |= dict.fromkeys(price.source, price_badge(price)[0])
-    return cited(keys)
+    states = dict.fromkeys(catalog.row("optimisers", optimiser)["source"].split(";"), "states of the optimiser")
+    return cited({**sources_of_case(model, device), **states, **sources_of_price(tuned.price)})

@@ -148,8 +148,9 @@ def assembly_line(
     waiting = 1 - float((passes["end"] - passes["start"]).sum()) / (depth * end)
     most_stored = max(_kept(rows) for _, rows in passes.groupby("device")) / chunks
     words = np.array(PHASES, dtype=object)[passes["phase"].astype(int)]
-    title = f"{kind}, {depth:,} stages, {fed:,} micro-batches"
-    return AssemblyLine(title, passes.assign(phase=words), end, waiting, most_stored)
+    return AssemblyLine(
+        f"{kind}, {depth:,} stages, {fed:,} micro-batches", passes.assign(phase=words), end, waiting, most_stored
+    )
 
 
 def _kept(rows: pd.DataFrame) -> float:

@@ -17,8 +17,8 @@ from cookbook.topics.runs.pipelines import AssemblyLine
 from cookbook.topics.runs.pipelines import assembly_line as run
 from cookbook.units import human
 
-SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "Interleaved 1F1B", "zero-bubble": "Zero-bubble"}
 MILLI = 1e-3
+SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "Interleaved 1F1B", "zero-bubble": "Zero-bubble"}
 
 
 def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any = 8, follow: Any = 0) -> Panel:

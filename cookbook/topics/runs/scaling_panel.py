@@ -36,7 +36,7 @@ from cookbook.panels.options import (
     title_of,
 )
 from cookbook.panels.shell import Panel, Picture, View, device_text, model_text, panel_call
-from cookbook.panels.text import counted, figure, percent
+from cookbook.panels.text import MILLI, counted, figure, percent
 from cookbook.prediction.kinds.transformer import is_language_model
 from cookbook.prediction.precision import TRAINING_FORMATS, usual_precision
 from cookbook.prediction.scaling import EXCHANGES, device_of, formats_of
@@ -45,7 +45,6 @@ from cookbook.units import human
 from cookbook.workloads import zoo
 
 OWN, MEASURED = "own", "measured"
-MILLI = 1e-3
 # Efficiency from which on a further device counts as worth its place.
 WORTH = 0.8
 CHARTS: dict[str, Callable[[Any], Any]] = {
@@ -343,8 +342,7 @@ def _code(values: dict[str, Any]) -> str:
     arguments = {name: value for name, value in _arguments(values).items() if name not in usual or value != usual[name]}
     del arguments["accelerator"]
     what = f"model={model_text(values['model'])}, accelerator={device_text(values['accelerator'])}"
-    call = f"cb.scaling({what}, {keywords(arguments)})"
-    return f"{panel_call(scaling, values)}\n{call}"
+    return f"{panel_call(scaling, values)}\ncb.scaling({what}, {keywords(arguments)})"
 
 
 def _answer(view: Scaled) -> str:

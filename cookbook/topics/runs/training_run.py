@@ -152,23 +152,6 @@ class TrainingRun(Result):
         """Memory of the fullest device of each row by part [B]."""
         return self._of(self.layouts.prediction.memory)
 
-    @property
-    def overview(self) -> pd.DataFrame:
-        """The table in short: layout, utilisation, days and millions of USD, for reading."""
-        table = self._table
-        usd = table[["usd", "usd_low", "usd_high"]] / 1e6
-        return pd.DataFrame(
-            {
-                "devices": table["devices"],
-                "layout": [layout_words(row) for _, row in table.iterrows()],
-                "recompute": table["recompute"].fillna(""),
-                "mfu": table["mfu"].round(3),
-                "hfu": table["hfu"].round(3),
-                **{name: table[name].round(1) for name in ("days", "days_low", "days_high")},
-                **{f"{name} [M]": usd[name].round(2) for name in usd},
-            }
-        )
-
     def frame(self) -> pd.DataFrame:
         """Return the table, in SI units but for days and USD."""
         return self._table.drop(columns="row")

@@ -25,6 +25,7 @@ from cookbook.panels.options import (
     cited,
     machines,
     model_of,
+    named_device,
     named_model,
     networks,
     own_accelerator,
@@ -32,10 +33,15 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
     rounded,
+    sources_of_case,
+    sources_of_price,
     step_parts,
 )
 from cookbook.panels.shell import Panel, Picture, View, device_text, model_text, panel_call
 from cookbook.panels.text import (
+    DAY,
+    MILLION,
+    MINUTE,
     at_your_price,
     dollar_range,
     figure,
@@ -51,7 +57,7 @@ from cookbook.topics.runs.search import layout_words, machine_of
 from cookbook.topics.runs.training_run import TrainingRun, plan_run
 from cookbook.units import dollars, human
 
-BILLION, MILLION, GIGABIT, GIGA, HOURS_A_YEAR, MINUTE, DAY = 1e9, 1e6, 1e9 / 8, 1e9, 8766.0, 60.0, 86400.0
+BILLION, GIGABIT, GIGA, HOURS_A_YEAR = 1e9, 1e9 / 8, 1e9, 8766.0
 CHARTS: dict[str, Any] = {
     "curve": charts.days_usd,
     "hours": charts.days_hours,
@@ -306,14 +312,9 @@ def _controls() -> tuple[Control, ...]:
     )
 
 
-def _machine(value: Any) -> Any:
-    """Return a name unchanged, and the accelerator of a reader's own entry."""
-    return hardware.accelerator(**value) if isinstance(value, Mapping) else value
-
-
 def _unavailable(values: dict[str, Any]) -> dict[str, str]:
     """Return the reasons why precisions cannot be chosen."""
-    offered = hardware.formats(machine_of(_machine(values["accelerator"])).accelerator)
+    offered = hardware.formats(machine_of(named_device(values["accelerator"])).accelerator)
     return {name: f"the machine has {', '.join(offered)}" for name in FORMATS if name not in offered}
 
 
@@ -360,8 +361,8 @@ class Planned:
         if not deadline:
             return ""
         here, chosen = float(self.own["days"]), self.values["devices"]
-        met, words = here <= deadline, ("miss", "meet")
-        first = f"{chosen:,} devices {words[met]} the {_term(deadline)} deadline{_margin(deadline - here)}"
+        met, words, term = here <= deadline, ("miss", "meet"), _days(deadline).rstrip("s").replace(" ", "-")
+        first = f"{chosen:,} devices {words[met]} the {term} deadline{_margin(deadline - here)}"
         first += ", though not certainly" if met and self.own["days_high"] > deadline else ""
         other = days[(days <= deadline) != met]
         least = days[days <= deadline].index.min()
@@ -386,18 +387,13 @@ def _days(days: float) -> str:
     return f"{value} {unit}{'' if value == '1' else 's'}"
 
 
-def _term(days: float) -> str:
-    """Return a number of days before a noun, as in "30-day"."""
-    return _days(days).rstrip("s").replace(" ", "-")
-
-
 def _margin(days: float) -> str:
     """Return by how much a deadline is met, if days remain, or missed."""
     return f" with {_days(days)} to spare" if days >= 0 else f" by {_days(-days)}"
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
-    device = machine_of(_machine(values["accelerator"])).accelerator
+    device = machine_of(named_device(values["accelerator"])).accelerator
     model = model_of(values["model"])
     view = Planned(MappingProxyType(dict(values)), _run(values), model.title, device, pinned.kept if pinned else None)
     picture = values["picture"]
@@ -422,7 +418,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
 
 def _run(values: dict[str, Any]) -> TrainingRun:
     """Return the run on the numbers of the curve and on the chosen one, whose refusal is raised."""
-    arguments, chosen, system = _arguments(values), values["devices"], _machine(values["accelerator"])
+    arguments, chosen, system = _arguments(values), values["devices"], named_device(values["accelerator"])
     try:
         run = plan_run(named_model(values["model"]), system, sorted({*CURVE_DEVICES, chosen}), **arguments)
     except ValueError:
@@ -582,15 +578,19 @@ def _layouts(view: Planned) -> Picture:
     """Return the chart of the parts of a step in the fastest configurations."""
     best = view.layouts.head(MAX_BARS)
     parts = view.of_rows(view.run.layouts.prediction.by_part, MAX_BARS)
+    beside = [
+        {"low": low, "high": high, "text": f"{_days(days)}, {human(size, 'iB')}"}
+        for low, high, days, size in best[["low80", "high80", "days", "memory_bytes"]].itertuples(index=False)
+    ]
     frame = pd.DataFrame(
         [
             {
                 "row": row["words"],
                 "part": part,
                 "value": float(f"{parts[part].iloc[at]:.5g}"),
-                **(dict(zip(("low", "high", "text"), _beside_layout(row), strict=True)) if part == "compute" else {}),
+                **(ends if part == "compute" else {}),
             }
-            for at, (_, row) in enumerate(best.iterrows())
+            for at, (row, ends) in enumerate(zip(best.to_dict("records"), beside, strict=True))
             for part in parts
             if np.isfinite(parts[part].iloc[at])
         ]
@@ -600,11 +600,6 @@ def _layouts(view: Planned) -> Picture:
         f"; the slowest shown takes {longest:.2f}× as long" if len(best) > 1 else ""
     )
     return Picture("layouts", frame, title, {"rows": row_order(frame), **charts.part_ends(frame)})
-
-
-def _beside_layout(row: Any) -> tuple[float, float, str]:
-    """Interval of the step [s], and words beside the bar."""
-    return row["low80"], row["high80"], f"{_days(row['days'])}, {human(row['memory_bytes'], 'iB')}"
 
 
 def _memory(view: Planned) -> Picture:
@@ -675,9 +670,6 @@ def _layout_table(view: Planned) -> pd.DataFrame:
 
 def _sources(view: Planned) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of the model, the device, prices and failures."""
-    price = view.run.price
-    keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
-    keys |= dict.fromkeys(view.device.sources, "datasheet of the device")
-    keys |= dict.fromkeys(price.source, price_badge(price)[0])
-    keys |= dict.fromkeys(view.run.failures.source, "failures, checkpoint write bandwidth, restarts")
-    return cited(keys)
+    failures = dict.fromkeys(view.run.failures.source, "failures, checkpoint write bandwidth, restarts")
+    case = sources_of_case(model_of(view.values["model"]), view.device)
+    return cited({**case, **sources_of_price(view.run.price), **failures})

@@ -304,8 +304,13 @@ def engine_costs(
     (True, True)
     """
     options = EngineOptions(tp, pp, ep, precision, weights_format, kv_format, software, acceptance, drafted, prefix_hit)
-    batching = Batching(max_sequences, chunk, two_batches)
-    return costs_of(network_of(model), hardware.machine(accelerator), options, batching, input_len)
+    return costs_of(
+        network_of(model),
+        hardware.machine(accelerator),
+        options,
+        Batching(max_sequences, chunk, two_batches),
+        input_len,
+    )
 
 
 def costs_of(network: Workload, machine: Any, options: EngineOptions, batching: Batching, prompt: float) -> StepCosts:
@@ -487,12 +492,11 @@ class _Engine:
             self.prompt / 2, self.decoder.window[0], 0.0 if self.only_states else windowed, self.prompt
         )
         sequences, chunk = self._value("most_sequences"), self._value("chunk")
-        kv_tokens = self.kv_tokens()
         return StepCosts(
             # Where one thing hides another, as prompts hide their host, a cost is no straight line.
             _interpolated(self.decode, MAX_BATCH * self.groups, 1.0, self.prompt if self.two_batches else SLOPE_TOKENS),
             _interpolated(self.prefill, MAX_PASS_TOKENS, self.prompt, float(reach)),
-            kv_tokens,
+            self.kv_tokens(),
             int(sequences if math.isfinite(sequences) else constant("service-sequences") * self.groups),
             int(chunk if math.isfinite(chunk) else constant("service-iteration-tokens") * self.groups),
             window=float(window),

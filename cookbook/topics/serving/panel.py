@@ -34,9 +34,13 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
     rounded,
+    sources_of_case,
+    sources_of_price,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call
 from cookbook.panels.text import (
+    GIBI,
+    MILLI,
     at_your_price,
     capital,
     counted,
@@ -57,7 +61,6 @@ from cookbook.topics.serving.service import Service, row_words, serve, tokens_pe
 from cookbook.topics.serving.simulation import POLICIES, StepCosts
 from cookbook.units import dollars, human
 
-MILLI, GIBI = 1e-3, 2.0**30
 CHARTS: dict[str, Any] = {
     "knee": charts.knee,
     "costs": partial(
@@ -394,6 +397,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     )
     own, picture = view.own, values["picture"]
     usd = float(own["usd_per_million_output"])
+    taken = {"precision": view.step.assumed.taken["precision"]} if values["precision"] == "own" else {}
     return View(
         answer=_answer(view),
         headline={"devices": float(own["devices"]), **({"cost per million tokens": usd} if usd == usd else {})},
@@ -406,13 +410,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         sources=partial(_sources, view),
         code=_code(values),
         kept=view,
-        stood_for={"devices": int(own["devices"]), **_usual(view)},
+        stood_for={"devices": int(own["devices"]), **taken},
     )
-
-
-def _usual(view: Served) -> dict[str, str]:
-    """The precision that was taken where the reader chose none."""
-    return {"precision": view.step.assumed.taken["precision"]} if view.values["precision"] == "own" else {}
 
 
 def _parts(view: Served) -> tuple[Part, ...]:
@@ -469,10 +468,10 @@ def _kept(view: Served) -> Iterator[str]:
     own, values = view.own, view.values
     for name in ("ttft", "tpot"):
         limit = f" (limit {human(values[name] * MILLI, 's')})" if values[name] else ""
-        yield (
-            f"{name.upper()}: p50 is {human(own[f'{name}_p50'], 's')} ({_span(own, f'{name}_p50')}), p95 "
-            f"{human(own[f'{name}_p95'], 's')}{limit}."
+        middle, low, high, late = (
+            human(own[f"{name}_{end}"], "s") for end in ("p50", "p50_low80", "p50_high80", "p95")
         )
+        yield f"{name.upper()}: p50 is {middle} (80 %: {low} to {high}), p95 {late}{limit}."
     used = (
         f"Load: {figure(own['requests_per_second'])} of at most {figure(own['capacity'])} requests per second, "
         f"about {large(own['in_service'])} in service at any time"
@@ -489,11 +488,6 @@ def _kept(view: Served) -> Iterator[str]:
     ]
     if any(limits):
         yield f"Limits: {'; '.join(filter(None, limits))}."
-
-
-def _span(own: dict[str, Any], name: str) -> str:
-    """The 80 % interval of a delay."""
-    return f"80 %: {human(own[f'{name}_low80'], 's')} to {human(own[f'{name}_high80'], 's')}"
 
 
 def _chips(view: Served) -> tuple[tuple[str, str], ...]:
@@ -524,13 +518,12 @@ def _knee(view: Served) -> Picture:
                 {"what": "line", "series": name, "rate": rate * engines, "ms": at[_column(name)] / MILLI}
                 for name in charts.LATENCIES
             ]
-            for name in ("TTFT p50", "TPOT p50"):
-                low, high = (at[f"{_column(name)}_{end}80"] / MILLI for end in ("low", "high"))
-                if math.isfinite(high):  # an engine at the slow end keeps up with the load
-                    rows.append({"what": "band", "series": name, "rate": rate * engines, "ms": low, "high": high})
+            rows += _bands(at, rate * engines)
+    load = own["requests_per_second"]
+    if load > max((row["rate"] for row in rows if row["what"] == "band"), default=0.0):
+        rows += _bands(own, load)  # clients who wait for a slow engine send less, so that it keeps up with them
     rows += [
-        {"what": "here", "series": name, "rate": own["requests_per_second"], "ms": own[_column(name)] / MILLI}
-        for name in charts.LATENCIES
+        {"what": "here", "series": name, "rate": load, "ms": own[_column(name)] / MILLI} for name in charts.LATENCIES
     ]
     rows += [
         {"what": "limit", "ms": values[name], "text": f"{name.upper()} limit"}
@@ -540,12 +533,19 @@ def _knee(view: Served) -> Picture:
     rows.append({"what": "capacity", "rate": own["capacity"], "text": "capacity"})
     numbers = ("rate", "ms", "high")
     frame = rounded(pd.DataFrame(rows, columns=["what", "series", "text", *numbers]), numbers)
-    share = own["requests_per_second"] / own["capacity"]
     title = (
-        f"At {percent(share)} of capacity, TTFT p95 is {human(own['ttft_p95'], 's')} and TPOT p95 "
+        f"At {percent(load / own['capacity'])} of capacity, TTFT p95 is {human(own['ttft_p95'], 's')} and TPOT p95 "
         f"{human(own['tpot_p95'], 's')}"
     )
     return Picture("knee", frame, title, charts.knee_ends(frame))
+
+
+def _bands(at: dict[str, Any], rate: float) -> Iterator[dict[str, Any]]:
+    """Yield the 80 % intervals of latencies at a load, as far as an engine at the slow end keeps up with it."""
+    for name in ("TTFT p50", "TPOT p50"):
+        low, high = (at[f"{_column(name)}_{end}80"] / MILLI for end in ("low", "high"))
+        if math.isfinite(high):
+            yield {"what": "band", "series": name, "rate": rate, "ms": low, "high": high}
 
 
 def _column(series: str) -> str:
@@ -629,15 +629,15 @@ def _costs(view: Served) -> Picture:
             ],
         }
     )
-    low, high = cost_charts.cost_domain(frame.replace(math.inf, math.nan))
-    frame = rounded(frame.assign(high=frame["high"].clip(upper=high)), ("usd", "low", "high"))
+    ends = cost_charts.cost_ends(frame.replace(math.inf, math.nan))
+    frame["high"] = frame["high"].clip(upper=ends["high"])
     title = "No accelerator compared has a price and meets the limits"
     if best is not None:
         only = ", by its only price" if rows["prices"][best.first] == 1 else ""
         title = capital(undecided(list(frame["row"]), best)) or (
             f"{frame['row'][best.first]} is the cheapest of {counted(len(rows), 'accelerator')} compared{only}"
         )
-    return Picture("costs", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+    return Picture("costs", rounded(frame, ("usd", "low", "high")), title, {"rows": row_order(frame), **ends})
 
 
 def _memory(view: Served) -> Picture:
@@ -718,8 +718,5 @@ def _cost_table(view: Served) -> pd.DataFrame:
 
 def _sources(view: Served) -> tuple[tuple[str, str, str], ...]:
     """(title, link, note) of the model, the device and its prices."""
-    price = next(iter(view.service.price.values()))
-    keys = dict.fromkeys(model_of(view.values["model"]).sources, "layers of the model")
-    keys |= dict.fromkeys(view.device.sources, "datasheet of the device")
-    keys |= dict.fromkeys(price.source, price_badge(price)[0])
-    return cited(keys)
+    case = sources_of_case(model_of(view.values["model"]), view.device)
+    return cited({**case, **sources_of_price(next(iter(view.service.price.values())))})

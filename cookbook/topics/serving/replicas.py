@@ -191,8 +191,9 @@ class Replicas:
 
     def assumed_overlap(self) -> str:
         """Return the gain in capacity from two batches in turn, in words."""
-        batching = replace(self.batching, two_batches=False)
-        plain = Replicas(self.network, self.machine, self.options, batching, self.load, Limits())
+        plain = Replicas(
+            self.network, self.machine, self.options, replace(self.batching, two_batches=False), self.load, Limits()
+        )
         return f"two batches in turn hide what is sent: {self.capacity / plain.capacity:.2f}× the capacity"
 
     @cached_property

@@ -455,8 +455,17 @@ def serve(
     ]
     rows, notes, settings, engines = zip(*answers, strict=True)
     assumed += [sentence for sentences in notes for sentence in sentences]
-    title = f"{network.title}, {_load_words(load)}"
-    return Service(title, rows, load, limits, prices, network.name, tuple(dict.fromkeys(assumed)), settings, engines)
+    return Service(
+        f"{network.title}, {_load_words(load)}",
+        rows,
+        load,
+        limits,
+        prices,
+        network.name,
+        tuple(dict.fromkeys(assumed)),
+        settings,
+        engines,
+    )
 
 
 def _load_words(load: Load) -> str:

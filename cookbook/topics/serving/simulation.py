@@ -308,8 +308,7 @@ def _checked(
         if array.ndim != 1 or not 0 < array.size <= MAX_REQUESTS:
             raise ValueError(f"{name} must be a list of 1 to {MAX_REQUESTS:,} numbers of tokens")
         if not np.all(array == np.floor(array)):
-            worst = array[array != np.floor(array)][0].item()
-            raise replace(TOKENS, name=name).refuse(worst, "is not whole")
+            raise replace(TOKENS, name=name).refuse(array[array != np.floor(array)][0].item(), "is not whole")
         lengths.append(array.astype(int).tolist())
     if len(lengths[0]) != len(lengths[1]):
         raise ValueError(f"prompts has {len(lengths[0]):,} entries and answers {len(lengths[1]):,}; give one of each")

@@ -40,8 +40,7 @@ def level(share: float) -> str:
     >>> level(0), level(0.2), level(0.5), level(1)
     ('not used', 'below half used', 'half used or more', 'full')
     """
-    names = list(LEVELS)
-    return names[int(share > 0) + int(share >= HALF) + int(share >= FULL)]
+    return list(LEVELS)[int(share > 0) + int(share >= HALF) + int(share >= FULL)]
 
 
 def drawing(nodes: pd.DataFrame, links: pd.DataFrame, rows: Mapping[str, float]) -> pd.DataFrame:
@@ -182,7 +181,6 @@ def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> gets(pd.DataFrame(rows, columns=["row", "got", "need", "text"])).title.text
     '1 of 2 get the rate that keeps them busy'
     """
-    low, high = rate_domain(frame)
     scale, y = look.log_scale("low", "high"), look.rows_axis(_ROOM)
     x = alt.X(
         "got:Q",
@@ -205,12 +203,12 @@ def gets(frame: pd.DataFrame, title: str | None = None) -> Any:
         "One row for each flow, on a logarithmic axis: a filled mark at the rate that it gets while all others run, "
         "and a hollow diamond at the rate that keeps the accelerator busy."
     )
-    return look.finished(frame, layers, title, _GETS_KEY, about, low=low, high=high)
+    return look.finished(frame, layers, title, _GETS_KEY, about, **rate_ends(frame))
 
 
-def rate_domain(frame: pd.DataFrame) -> tuple[float, float]:
+def rate_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Ends of the axis of `gets`: whole decades."""
-    return look.decades([*frame["got"], *frame["need"]], 0.01, 100.0)
+    return dict(zip(("low", "high"), look.decades([*frame["got"], *frame["need"]], 0.01, 100.0), strict=True))
 
 
 def over_cores(frame: pd.DataFrame, title: str | None = None) -> Any:
@@ -483,12 +481,6 @@ def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     clock = alt.Axis(values=alt.ExprRef(_TICKS), labelExpr=_CLOCK)
     x = alt.X("start:Q", title="Time of one epoch", scale=look.linear_scale("most"), axis=clock)
-    tip = [
-        alt.Tooltip("row:N"),
-        alt.Tooltip("part:N"),
-        alt.Tooltip("start:Q", format=",.3~r", title="from [s]"),
-        alt.Tooltip("end:Q", format=",.3~r", title="to [s]"),
-    ]
     bar = (
         alt.Chart()
         .mark_bar(height={"band": 0.45}, clip=True)
@@ -496,7 +488,12 @@ def epochs(frame: pd.DataFrame, title: str | None = None) -> Any:
             x=x,
             x2="end:Q",
             y=look.rows_axis(_ROOM_BESIDE),
-            tooltip=tip,
+            tooltip=[
+                alt.Tooltip("row:N"),
+                alt.Tooltip("part:N"),
+                alt.Tooltip("start:Q", format=",.3~r", title="from [s]"),
+                alt.Tooltip("end:Q", format=",.3~r", title="to [s]"),
+            ],
             color=look.coloured("part", TIMES, look.top_legend()),
         )
     )

@@ -173,8 +173,9 @@ class HostSize(Result):
         rows = [
             (rate, *ends.get(name, (rate, rate)), rate / self.stages["computing"]) for name, rate in self.stages.items()
         ]
-        columns = ["samples_per_s", "low", "high", "of_demand"]
-        return pd.DataFrame(rows, columns=columns, index=pd.Index(self.stages, name="stage"))
+        return pd.DataFrame(
+            rows, columns=["samples_per_s", "low", "high", "of_demand"], index=pd.Index(self.stages, name="stage")
+        )
 
     def links(self) -> pd.DataFrame:
         """Return one row per link: ends, name, rate [B/s], use in its busier direction, and that of the other one."""

@@ -197,9 +197,7 @@ def _decodes(values: Mapping[str, Any]) -> bool:
     return values.get("traffic") in DECODED and work.get(values.get("data"), 1.0) > 0
 
 
-@lru_cache(maxsize=64)
-def _sized(machine: str, model: Any, data: str, traffic: str, **more: Any) -> HostSize:
-    return size_host(machine, model, data, traffic, **more)
+_sized = lru_cache(maxsize=64)(size_host)
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
@@ -337,8 +335,7 @@ def _gets_picture(size: HostSize) -> Picture:
         "decoding": f"Decoding limits the accelerators, although {enough} of {flow} {they}",
         "links": f"Links limit the accelerators: {enough} of {flow} {they}",
     }.get(size.limit, f"{enough} of {flow} {they}")
-    low, high = charts.rate_domain(frame)
-    return Picture("gets", frame, title, {"rows": row_order(frame), "low": low, "high": high})
+    return Picture("gets", frame, title, {"rows": row_order(frame), **charts.rate_ends(frame)})
 
 
 def _of_need(ratio: float) -> str:
@@ -472,14 +469,10 @@ def _rate(size: HostSize, network: str, samples: str) -> str:
         sure = "" if (size.rate if math.isinf(high) else high) < ends[0] else ", probably"
         headline = (
             f"**{figure(size.rate)} samples/s** of the {figure(can)} that each accelerator could process: "
-            f"{_held(limit)}{sure}."
+            f"{limit} {'is' if limit == 'decoding' else 'are'} the limit{sure}."
         )
         ranges.append(f"each accelerator could process {figure(ends[0])}-{figure(ends[1])}")
     return f"{headline} Workload: {work}. Interval (80 %): {'; '.join(ranges)}."
-
-
-def _held(limit: str) -> str:
-    return f"{limit} {'is' if limit == 'decoding' else 'are'} the limit"
 
 
 def _advice(size: HostSize) -> str:

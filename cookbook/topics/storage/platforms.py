@@ -150,8 +150,9 @@ def measured_links() -> pd.DataFrame:
         if len(own) and not crossed & set(box.named("socket")):
             best = own.loc[own["bus_bandwidth"].idxmax()]
             rows[box.name] = (count, box.ring_bandwidth(), best["bus_bandwidth"], best["source"])
-    columns = ["accelerators", "nominal", "measured", "source"]
-    table = pd.DataFrame.from_dict(rows, orient="index", columns=columns).rename_axis("machine")
+    table = pd.DataFrame.from_dict(
+        rows, orient="index", columns=["accelerators", "nominal", "measured", "source"]
+    ).rename_axis("machine")
     return table.assign(share=table["measured"] / table["nominal"])
 
 
@@ -180,8 +181,9 @@ def rented(instances: Sequence[str], model: str, data: str, batch: float = 64) -
             raise ValueError(f"instances: {name!r} has no number of virtual processors in the catalogue; take another")
         need = [cores_needed(model, key, data, batch, work=work) for work in (1, 3)]
         by_instance[key] = [rows.loc[key, "vcpus"] / THREADS / rows.loc[key, "devices"], *need]
-    columns = ["cores", "needed", "needed with augmentation"]
-    return pd.DataFrame.from_dict(by_instance, orient="index", columns=columns).rename_axis("instance")
+    return pd.DataFrame.from_dict(
+        by_instance, orient="index", columns=["cores", "needed", "needed with augmentation"]
+    ).rename_axis("instance")
 
 
 @checked(names=replace(MACHINE, many=True))

@@ -219,8 +219,7 @@ def _places(values: dict[str, list[Any]], wanted: np.ndarray) -> np.ndarray | No
     if wanted.all():
         return None
     sizes = [len(entries) for entries in values.values()]
-    model = list(values).index("model")
-    return np.flatnonzero(np.broadcast_to(_along(wanted, model, len(sizes)), sizes))
+    return np.flatnonzero(np.broadcast_to(_along(wanted, list(values).index("model"), len(sizes)), sizes))
 
 
 def _along(values: np.ndarray, axis: int, axes: int) -> np.ndarray:
@@ -433,7 +432,8 @@ def _failed(named: dict[str, Any], inner: dict[str, Any], why: str) -> pd.DataFr
     """Return the rows of a combination that is impossible: its axes, every accelerator and batch, and the reason."""
     good = _frame({}, inner | {"batch": [1]})
     rows = good.loc[good.index.repeat(len(inner["batch"]))].reset_index(drop=True)
-    numbers = rows.select_dtypes("number").columns
-    rows = rows.assign(**dict.fromkeys(numbers, np.nan), fits=False, verdict="cannot tell", why=why)
+    rows = rows.assign(
+        **dict.fromkeys(rows.select_dtypes("number").columns, np.nan), fits=False, verdict="cannot tell", why=why
+    )
     rows["batch"] = np.tile(inner["batch"], len(good))
     return _beside(named, rows)

@@ -77,6 +77,14 @@ def test_users_think_as_long_as_they_do_in_a_call(panel: Any) -> None:
     assert panel.values["think"] == float(constants["service-think-time"])
 
 
+def test_the_bands_reach_the_load_of_clients_whom_a_slow_engine_holds_back(panel: Any) -> None:
+    panel.update(users=2000, devices=1)
+    frame = panel.view.picture.frame
+    for name in ("TTFT p50", "TPOT p50"):
+        rates = frame[frame["series"] == name].groupby("what")["rate"].max().astype(float)
+        assert rates["band"] == pytest.approx(rates["here"])
+
+
 def test_the_knee_rises_up_to_capacity_and_marks_the_load(panel: Any) -> None:
     drawn = pd.DataFrame(panel.columns)
     row, end = cb.serve("llama3_8b", "h100-sxm", **CALL).table.iloc[0], drawn[drawn["what"] == "capacity"]
