@@ -356,8 +356,10 @@ def _listed(name: Any, way: str, since: int | None, together: int) -> list[pd.Se
     factors = [column if way == BOUGHT else column / rows["devices"]]
     if way in RESERVED and (shares := column / rows[RENT["on demand"]]).notna().any():
         factors = [rows[RENT["on demand"]] / rows["devices"], shares]
-    newest = [prices.newest_year(rows["date"].where(values.notna(), "")) | (since is not None) for values in factors]
-    return [values[stating & values.notna()] for values, stating in zip(factors, newest, strict=True)]
+    return [
+        values[values.notna() & ((since is not None) | prices.newest_year(rows["date"].where(values.notna(), "")))]
+        for values in factors
+    ]
 
 
 def own_price(price: Any, unit: str) -> Price:

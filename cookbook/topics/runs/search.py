@@ -501,9 +501,8 @@ def shape_of(network: Workload) -> dict[str, int]:
 def _able(engine: str, axis: str, wanted: Any, usual: Sequence[Any] = ()) -> tuple[Any, ...]:
     """Return the values of an axis to try: those wanted, all of which the engine must run, else the usual it can."""
     whys = {value: unable("train", engine, axis, value) for value in wanted or usual if engine and value != ""}
-    refusals = [why for why in whys.values() if why]
-    if wanted and refusals:
-        raise Refused(refusals[0])
+    if wanted and any(whys.values()):
+        raise Refused(next(filter(None, whys.values())))
     return tuple(value for value in wanted or usual if not whys.get(value))
 
 
