@@ -11,7 +11,7 @@ from cookbook.result import Result
 from cookbook.units import shown
 
 from .fields import Field
-from .refusals import refused
+from .refusals import Refusal, Refused, refused
 from .tables import table
 
 # Stands for a model that the zoo has no published name of; the code of what an engine cannot run; what a name is.
@@ -73,6 +73,31 @@ def engines_for(command: str) -> list[str]:
     ['torchtune']
     """
     return list(dict.fromkeys(row["engine"] for row in _rows(command=command)))
+
+
+def engine_of(command: str, level: str) -> str:
+    """Return the engine whose rows name a level of software as one that it starts; "" where none does.
+
+    >>> engine_of("train", "torch-fsdp"), engine_of("train", "xla-gpu")
+    ('torchtitan', '')
+    """
+    rows = _rows(command=command, quantity="software")
+    return next((row["engine"] for row in rows if level in _values(row)), "")
+
+
+def unable(command: str, engine: str, quantity: str, value: Any) -> Refusal | None:
+    """Return why an engine cannot run a value of a quantity, as `launch` refuses it; None where it can.
+
+    >>> unable("train", "torchtitan", "zero", 3), unable("train", "torchtitan", "zero", 1).nearest
+    (None, ('0', '2', '3'))
+    """
+    rows = _rows(command=command, engine=engine, quantity=quantity)
+    try:
+        if rows:
+            _matching(engine, quantity, value, rows)
+    except Refused as problem:
+        return problem.refusal
+    return None
 
 
 def model_id(name: str, title: str) -> str:

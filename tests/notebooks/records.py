@@ -8,8 +8,8 @@ import pandas as pd
 from bs4 import BeautifulSoup
 
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
-# What a software can run: FSDP shards gradients too, and PyTorch's own attention is FlashAttention 2.
-WAYS = {"megatron-core": {}, "torchtitan": dict(zero=(2, 3)), "PyTorch FSDP": dict(zero=(2, 3), attention="flash2")}
+# PyTorch's own attention is FlashAttention 2.
+WAYS = {"megatron-core": {}, "torchtitan": {}, "PyTorch FSDP": dict(attention="flash2")}
 
 
 def outputs(number: str, cell: str) -> list[nbformat.NotebookNode]:

@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog import prices
@@ -42,6 +43,7 @@ from cookbook.workloads.zoo import Workload
 
 PER_TOKEN = "per token"
 BY_HOUR = ("on demand", "spot")
+RESERVED = tuple(way for way in RENT if way not in BY_HOUR)
 # Where data may lie, from the loosest rule to the strictest, and which places each allows.
 PRIVACY = {
     "anywhere": ("house", "own machine elsewhere", "provider"),
@@ -83,7 +85,9 @@ class Place(Result):
     staff_share : float
         Administrator's time of one machine over that of a server [-].
     figures : dict of str to Price
-        Ranges by name; those of other places under the same `shared` name vary together.
+        Ranges by name, whose ends count as the 10th and 90th percentile; those of list prices are these, not the
+        quartiles that `cookbook.topics.costs.cost.hourly_usd` returns. Ranges of other places under the same `shared`
+        name vary together.
     batch : int
         Samples on each accelerator in one step; 0 for a service.
     active : float
@@ -298,17 +302,64 @@ def _price(row: Mapping[str, Any], model: str | Workload, count: int, since: int
     if row["way"] == PER_TOKEN:
         return _service(model) if own is None else own_price(own, "USD/million tokens")
     if row["way"] in RENT:
-        together = int(row["devices"])
-        offer = _widened(prices.hourly_usd(row["device"], row["way"], since, together), bought=False)
+        offer = list_price(row["device"], row["way"], since, int(row["devices"]))
         return times(offer if own is None else own_price(own, "USD/h"), count, "USD/h")
     if own is not None:
         return times(own_price(own, "USD"), float(row["machines"]), "USD")
     machine = (
-        prices.bought_usd(row["system"], since)
+        list_price(row["system"], BOUGHT, since)
         if row["system"]
-        else times(prices.bought_usd(row["device"], since), float(row["devices"]), "USD")
+        else times(list_price(row["device"], BOUGHT, since), float(row["devices"]), "USD")
     )
-    return times(_widened(machine, bought=True), float(row["machines"]), "USD")
+    return times(machine, float(row["machines"]), "USD")
+
+
+def list_price(name: Any, way: str, since: int | None = None, together: int = 1) -> Price:
+    """Return a list price with the 10th and 90th percentile of its rows as ends.
+
+    Parameters
+    ----------
+    name, way, since, together
+        As for `hourly_usd`, whose median this is [USD/h]; bought, that of `bought_usd` [USD].
+
+    Returns
+    -------
+    Price
+        A single row has the usual spread, since one quote is not certainty.
+
+    Examples
+    --------
+    >>> wide, quartiles = list_price("h100-sxm", "on demand"), prices.hourly_usd("h100-sxm")
+    >>> wide.low < quartiles.low < wide.median == quartiles.median < quartiles.high < wide.high
+    True
+    """
+    bought = way == BOUGHT
+    price = prices.bought_usd(name, since) if bought else prices.hourly_usd(name, way, since, together)
+    if price.rows > 1 and not price.why:
+        of = [values.quantile([0.1, 0.9]) / values.median() for values in _listed(name, way, since, together)]
+        low, high = (float(price.median * np.prod([each.iloc[end] for each in of])) for end in (0, 1))
+        price = replace(price, low=low, high=high)
+    return _widened(price, bought)
+
+
+def _listed(name: Any, way: str, since: int | None, together: int) -> list[pd.Series]:
+    """Return the rows behind a list price [USD]; of a reservation, those on demand and the shares of them that it asks.
+
+    `catalog.prices` chooses the rows; it returns their quartiles only.
+    """
+    kind, key = prices._table_key(name)
+    key = catalog.row("systems", key)["accelerator_key"] if kind == "systems" else key
+    rows = catalog.table("hardware_prices" if way == BOUGHT else "cloud_prices")
+    rows = rows[(rows["accelerator_key"] == key) & (rows["date"].str[:4] >= ("" if since is None else f"{since:04d}"))]
+    rows = prices._on_the_market(rows, since, together) if way == prices.SPOT else rows
+    column = rows["usd_per_device" if way == BOUGHT else RENT[way]]
+    factors = [column if way == BOUGHT else column / rows["devices"]]
+    if way in RESERVED and (shares := column / rows[RENT["on demand"]]).notna().any():
+        factors = [rows[RENT["on demand"]] / rows["devices"], shares]
+    return [
+        values[values.notna() & ((since is not None) | prices.newest_year(rows["date"].where(values.notna(), "")))]
+        for values in factors
+    ]
 
 
 def own_price(price: Any, unit: str) -> Price:

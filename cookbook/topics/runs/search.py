@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware, units
-from cookbook.catalog.commands import Launch, launch, one_of
+from cookbook.catalog.commands import Launch, engine_of, engines_for, launch, one_of, unable
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked, fields
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Accelerator, Machine
@@ -31,6 +31,7 @@ from cookbook.prediction.kinds.constraints import (
 )
 from cookbook.prediction.kinds.transformer import of_model
 from cookbook.prediction.scenario import Coded
+from cookbook.prediction.software import level_of
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR, device_usd
 from cookbook.topics.sweeps.exploring import pareto_front
@@ -90,6 +91,8 @@ class Layouts(Result):
         Row of the prediction of each row of the table.
     settings : mapping
         What all layouts have in common, by the names of the table ``engine_flags``.
+    engine : str
+        What starts the software, an engine of that table.
     """
 
     _class_in_repr = False
@@ -102,6 +105,7 @@ class Layouts(Result):
     prediction: Estimate
     rows: np.ndarray
     settings: Mapping[str, Any] = field(repr=False, default_factory=dict)
+    engine: str = ""
 
     @property
     def table(self) -> pd.DataFrame:
@@ -167,13 +171,13 @@ class Layouts(Result):
             }
         )
 
-    def launch(self, engine: str = "megatron-lm", row: int = 0) -> Launch:
+    def launch(self, engine: str = "", row: int = 0) -> Launch:
         """Return the command line that starts a layout, and that of a short run which times its step.
 
         Parameters
         ----------
         engine : str
-            "megatron-lm" or "torchtitan".
+            "megatron-lm" or "torchtitan"; the one that starts the software by default.
         row : int
             Row of the table; the fastest layout by default.
 
@@ -192,7 +196,7 @@ class Layouts(Result):
         ['torchrun', '--nproc_per_node=8']
         """
         number = one_of("row", row, range(len(self._table)), "is not in the table")
-        return start_training(engine, self._table.iloc[number].to_dict(), self.settings)
+        return start_training(engine or self.engine, self._table.iloc[number].to_dict(), self.settings)
 
     def summary(self) -> str:
         """Return the number of layouts that fit, and the fastest of them, in one sentence."""
@@ -323,11 +327,12 @@ def search(
     precision : str
         As for `cookbook.train_step`; "fp8" where the accelerator has it.
     software : str
-        A product or a level of the table ``software``; the usual one of the device by default.
+        A product or a level of the table ``software``; the usual one of the device by default. Of a named one, only
+        what the engine that starts it can run is tried.
     micro_batch : int or sequence of int, optional
         Micro-batches to try: sequences of one pass of one replica; 1, 2, 4 and 8 by default.
     zero : int or sequence of int, optional
-        ZeRO stages to try, 0 to 3; 1, 2 and 3 by default.
+        ZeRO stages to try, 0 to 3; by default those of 1, 2 and 3 that the software can run.
     recompute : str or sequence of str, optional
         Kinds of activation recomputation to try: "none", "selective", "full"; all by default.
     attention : str
@@ -351,7 +356,8 @@ def search(
     cookbook.catalog.UnknownName
         A model, system or precision that the catalogue does not have.
     ValueError
-        An invalid argument, or arguments that leave no layout to try: which, and what to change.
+        An invalid argument, one that the engine of the named software cannot run, or arguments that leave no layout to
+        try: which, and what to change.
 
     Examples
     --------
@@ -362,12 +368,20 @@ def search(
     counts, batch = sorted(cast(Sequence[int], devices)), global_batch
     workload = model_of(model)
     shape, length = shape_of(workload), sequence(workload, seq)
+    machine, joined = machine_of(accelerator), per_node
+    device = machine.accelerator
+    engine = engine_of("train", level_of(KIND, software, device.vendor, device.kind))
+    runs = engine if software else ""
     axes: dict[str, Any] = {
         "micro_batch": MICRO_BATCHES if micro_batch is None else sorted(cast(Sequence[int], micro_batch)),
-        "zero": zero or ZERO[1:],
-        "recompute": recompute or RECOMPUTE,
+        "zero": _able(runs, "zero", zero, ZERO[1:]),
+        "recompute": _able(runs, "recompute", recompute, RECOMPUTE),
     }
-    more: dict[str, Any] = {"pipeline_schedule": pipeline_schedule, "offload": offload, "shard": shard or (None,)}
+    more: dict[str, Any] = {
+        "pipeline_schedule": _able(runs, "pipeline_schedule", pipeline_schedule),
+        "offload": _able(runs, "offload", offload),
+        "shard": shard or (None,),
+    }
     same = {
         "capacity_factor": capacity_factor,
         "fabric": fabric or None,
@@ -375,7 +389,6 @@ def search(
         "attention": attention or None,
         "network": network,
     }
-    machine, joined = machine_of(accelerator), per_node
     domain = fabric_of(fabric).domain if fabric else math.nan
     node = joined or int(domain if math.isfinite(domain) else machine.per_node)
     # Schedules that the reader names are checked one by one.
@@ -398,14 +411,14 @@ def search(
     assumed = (
         ("seq", seq, f"{length:,} tokens"),
         ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
-        ("zero", zero, _tried(ZERO[1:])),
-        ("recompute", recompute, _tried(RECOMPUTE)),
+        ("zero", zero, _tried(axes["zero"])),
+        ("recompute", recompute, _tried(axes["recompute"])),
         ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks per stage: {_tried(CHUNKS)}"),
         ("per_node", per_node or fabric, f"{node:,}"),
         ("sequence_parallel", None, "yes where TP > 1 and the stack splits norms along the sequence"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
     )
-    layouts = _layouts(grid, answer, machine.accelerator.memory_bytes, length, batch, device_usd(accelerator).median)
+    layouts = _layouts(grid, answer, device.memory_bytes, length, batch, device_usd(accelerator).median)
     first = answer.assumed[0].taken if len(answer) else {}
     defaults = Assumptions(
         {name: value for name, value in first.items() if name not in ("sequence_parallel", "per_node")}
@@ -426,7 +439,8 @@ def search(
             "software": software or first.get("software", ""),
             "attention": attention or first.get("attention"),
         },
-        title=f"{workload.title} on {machine.accelerator.name}",
+        engine=engine or engines_for("train")[0],
+        title=f"{workload.title} on {device.name}",
         assumed=(*defaults.told(), *unstated),
     )
 
@@ -482,6 +496,14 @@ def shape_of(network: Workload) -> dict[str, int]:
         "heads": int(own["heads"]),
         "experts": int(experts if isinstance(experts, int) else experts.get("number", 0)),
     }
+
+
+def _able(engine: str, axis: str, wanted: Any, usual: Sequence[Any] = ()) -> tuple[Any, ...]:
+    """Return the values of an axis to try: those wanted, all of which the engine must run, else the usual it can."""
+    whys = {value: unable("train", engine, axis, value) for value in wanted or usual if engine and value != ""}
+    if wanted and any(whys.values()):
+        raise Refused(next(filter(None, whys.values())))
+    return tuple(value for value in wanted or usual if not whys.get(value))
 
 
 def _tried(values: Sequence[Any]) -> str:

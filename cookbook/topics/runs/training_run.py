@@ -206,13 +206,13 @@ class TrainingRun(Result):
             f"{best['devices']:,} devices ({layout_words(best)}){among}, {best['tokens_per_second']:,.0f} tokens/s"
         )
 
-    def launch(self, engine: str = "megatron-lm", devices: int | None = None) -> Launch:
+    def launch(self, engine: str = "", devices: int | None = None) -> Launch:
         """Return the command line that starts the run, and that of a short run which times its step.
 
         Parameters
         ----------
         engine : str
-            "megatron-lm" or "torchtitan".
+            "megatron-lm" or "torchtitan"; the one that starts the software by default.
         devices : int, optional
             One of the numbers of devices of the table; the one that is done first by default.
 
@@ -235,7 +235,7 @@ class TrainingRun(Result):
         able = self._table[self._table["why"] == ""].sort_values("days", kind="stable").set_index("devices", drop=False)
         row = able.loc[one_of("devices", devices, able["devices"].tolist(), "has no layout")]
         return start_training(
-            engine,
+            engine or self.layouts.engine,
             {
                 **row.to_dict(),
                 "steps": math.ceil(self.tokens / self.tokens_per_step),

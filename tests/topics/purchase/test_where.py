@@ -177,6 +177,71 @@ def test_a_range_is_the_middle_eighty_per_cent():
     assert np.median(values) == pytest.approx(3, rel=0.02)
 
 
+def rented(key, way, together=1):
+    """Rows of list prices of the newest twelve months, per hour of a device, read from the raw file; by hand."""
+    rows = pd.read_csv(catalog.data_directory() / "cloud_prices.csv", keep_default_na=True)
+    rows = rows[rows["accelerator_key"] == key]
+    column, usual = prices.RENT[way], rows["usd_per_hour"] / rows["devices"]
+    if way == "spot":
+        dearest = rows["provider"].map(usual.groupby(rows["provider"]).max())
+        rows = rows[~(rows[column] / rows["devices"] > dearest) & (rows["devices"] >= together)]
+    rows = rows[rows[column].notna()]
+    month = pd.to_datetime(rows["date"].str[:7])
+    return (rows[column] / rows["devices"])[month > month.max() - pd.DateOffset(months=12)]
+
+
+@pytest.mark.parametrize(
+    ("key", "device", "way", "together"),
+    [
+        ("cloud-h100", "h100-sxm", "on demand", 1),
+        ("cloud-a100", "a100-sxm-80gb", "on demand", 1),
+        ("spot-h100", "h100-sxm", "spot", 8),
+    ],
+)
+def test_drawn_rent_is_from_the_tenth_to_the_ninetieth_percentile_of_list_prices(found, key, device, way, together):
+    """The rows of the raw file have these percentiles; quartiles, as prices are shown elsewhere, lie between them."""
+    place, listed = found.places[key], rented(device, way, together)
+    assert len(listed) == place.figures["price"].rows > 2
+    drawn = places.drawn(place, 100_000)["price"] / place.devices
+    wanted = np.quantile(listed, [0.1, 0.5, 0.9])
+    np.testing.assert_allclose(np.percentile(drawn, [10, 50, 90]), wanted, rtol=0.02)
+    quartiles = prices.hourly_usd(device, way, None, together)
+    assert wanted[0] < quartiles.low < quartiles.high < wanted[2]
+    within = np.mean((drawn > quartiles.low) & (drawn < quartiles.high))
+    assert within < 0.7, "quartiles of list prices are not taken as the ends of the middle 80 %"
+
+
+WAYS = [*prices.RENT, prices.BOUGHT]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_percentiles_are_of_the_rows_that_prices_are_of(way):
+    """For each accelerator: the same rows have the quartiles that `hourly_usd` returns, and wider ends beyond them."""
+    wider = 0
+    for key in catalog.table("accelerators")["key"]:
+        for since in (None, 2025):
+            price = prices.bought_usd(key, since) if way == prices.BOUGHT else prices.hourly_usd(key, way, since, 8)
+            listed = places.list_price(key, way, since, 8)
+            np.testing.assert_equal((listed.median, listed.why, listed.rows), (price.median, price.why, price.rows))
+            if price.why or price.rows == 1:
+                continue
+            rows = places._listed(key, way, since, 8)
+            ends = np.prod([np.quantile(values, [0.25, 0.5, 0.75]) for values in rows], axis=0)
+            np.testing.assert_allclose(ends, (price.low, price.median, price.high))
+            assert listed.low <= price.low and price.high <= listed.high
+            wider += listed.high > price.high
+    assert wider
+
+
+def test_a_server_without_a_price_has_the_percentiles_of_its_accelerators(found):
+    one, whole = (places.list_price(name, prices.BOUGHT) for name in ("h100-sxm", "dgx-h100"))
+    assert whole.rows == one.rows == 5 and (whole.low, whole.high) == pytest.approx((8 * one.low, 8 * one.high))
+    assert found.places["on-premises-h100"].figures["price"].high == pytest.approx(whole.high)
+    single = places.list_price("tinybox-green", prices.BOUGHT)
+    low, high = places.usual_spread(True)
+    assert (single.low, single.high) == pytest.approx((25000 * low, 25000 * high)) and "single price" in single.note
+
+
 def test_privacy_is_a_hard_filter():
     rules = {rule: cb.planning.where_to_run("resnet50", epochs=90, private=rule).frame() for rule in places.PRIVACY}
     houses = rules["in house"]

@@ -60,6 +60,46 @@ def test_states_that_a_framework_cannot_shard_are_refused():
         sharded.launch("torchtitan")
 
 
+# Names of software as readers write them; no engine of the table starts DeepSpeed or JAX.
+SOFTWARE = ("", "megatron-core", "Megatron-LM 2021", "torchtitan", "torch.compile", "PyTorch FSDP", "DeepSpeed", "JAX")
+
+
+@pytest.mark.parametrize("software", SOFTWARE)
+@pytest.mark.parametrize(("model", "devices"), [("llama2_7b", [8, 32]), ("mixtral_8x7b", [64]), ("llama3_70b", [256])])
+def test_what_is_planned_can_be_started(model, devices, software):
+    """Not the fastest configuration alone: none that the planner tried is refused."""
+    layouts = cb.planning.plan_run(model, "h100-sxm", devices, 1e12, global_batch=512, software=software).layouts
+    axes = ["zero", "recompute", "vp", "cp", "ep"]
+    for row in layouts.table.groupby(axes, observed=True).head(1).index:
+        layouts.launch(row=int(row))
+    assert (1 in set(layouts.table["zero"])) == (layouts.engine != "torchtitan")
+
+
+@pytest.mark.parametrize("software", ["torchtitan", "PyTorch FSDP"])
+def test_a_software_starts_with_its_own_engine_which_is_all_that_is_planned_for(software):
+    run = cb.planning.plan_run("llama2_7b", "h100-sxm", 32, 1e12, global_batch=512, software=software)
+    assert run.launch().engine == "torchtitan" and run.launch().command == run.launch("torchtitan").command
+    both = cb.planning.plan_run("llama2_7b", "h100-sxm", 32, 1e12, global_batch=512, software=software, zero=(2, 3))
+    assert run.table.equals(both.table) and "zero = 2 or 3, all tried" in run.assumed
+
+
+@pytest.mark.parametrize("more", [{"zero": 1}, {"zero": [1, 3]}, {"layout": {"zero": 1}}])
+def test_what_a_named_software_cannot_run_is_not_planned(more):
+    """The same refusal as of `launch`: argument, value, values that it can run, remedy."""
+    with pytest.raises(catalog.Refused, match=r"zero = 1: torchtitan cannot .* give zero = 2 or 3") as problem:
+        cb.planning.plan_run("llama2_7b", "h100-sxm", 32, 1e12, global_batch=512, software="PyTorch FSDP", **more)
+    refusal = problem.value.refusal
+    assert (refusal.code, refusal.field, refusal.nearest) == ("engine-cannot", "zero", ("0", "2", "3"))
+
+
+@pytest.mark.parametrize(("axis", "value"), [("pipeline_schedule", "zero-bubble"), ("offload", "optimiser")])
+def test_an_axis_that_only_other_software_has_is_refused_where_software_is_named(axis, value):
+    ask = {"recompute": "none", "micro_batch": 1, axis: value}
+    assert cb.planning.search("llama2_7b", "h100-sxm", 8, 64, **ask).tried
+    with pytest.raises(catalog.Refused, match=rf"{axis} = '{value}': megatron-lm cannot run it"):
+        cb.planning.search("llama2_7b", "h100-sxm", 8, 64, software="Megatron Core", **ask)
+
+
 def test_pipelines_have_stages_chunks_and_a_schedule():
     layouts = cb.planning.search("llama2_70b", "h100-sxm", 64, 256)
     table = layouts.table
