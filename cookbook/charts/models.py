@@ -28,7 +28,7 @@ _SEARCHES = (
 _DASHES = {"compared": [6, 4], "pinned": [2, 3]}
 _RATE_KEY = "Marks are peaks, ticks the best matmul of one search, bands the 10th to 90th percentile of several."
 _MEMORY_KEY = "Filled bars are the required memory by part; outlined bars are capacity, dashed where it is too small."
-_METHOD_KEY = "The dashed rule is the memory of one GPU; lines are 80 % intervals."
+_METHOD_KEY = "The dashed line marks the memory of one GPU; the others are 80 % intervals."
 _ZOO_KEY = "Filled marks agree with published values. On the dashed line, each parameter is used once."
 
 
@@ -313,7 +313,7 @@ def method_memory(frame: pd.DataFrame, title: str | None = None) -> Any:
     parts = {name: colour for name, colour in MEMORY_PARTS.items() if name in set(frame["part"])}
     words = (
         "Stacked bars, one per method of fine-tuning: weights, gradients, optimiser states, activations, workspace, "
-        "with the 80 % interval of the sum. The dashed rule is the memory of one GPU; a bar beyond it does not fit."
+        "with the 80 % interval of the sum. The dashed line marks the memory of one GPU; a bar beyond it does not fit."
     )
     layers = [*look.row_text(alt.Chart()), _stacks(x, parts), whisker, limit, label]
     return look.finished(frame, layers, title or "Memory by method", _METHOD_KEY, words, **method_ends(frame))

@@ -627,7 +627,7 @@ def _share_words(row: Any, precision: str) -> str:
     if math.isnan(row.peak_flops):
         return f"no {precision} peak known"
     share = share_of_peak(row.needed_fraction)
-    if row.needed_fraction > 1:
+    if row.needed_fraction > 1 and (row.fits or row.largest_batch):
         return f"{share}|{spoken(row.devices_needed)} devices at least"
     if not row.fits and not math.isnan(row.capacity_bytes):
         return f"{share}|{_fitting(row.largest_batch)}"

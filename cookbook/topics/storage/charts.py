@@ -286,7 +286,7 @@ TIMES = {"computing": PALETTE[0], "waiting for input": PALETTE[1], "writing chec
 LINES = {"later epochs": (PALETTE[0], [1, 0]), "first epoch": (PALETTE[1], [6, 4]), "pinned": (MUTED, [2, 3])}
 # Pixels for the longest label: which rows are shown changes in place.
 _ROOM_BESIDE = 148
-_CHAIN_KEY = "The rule is the demand of the accelerators, the line an 80 % interval. Bars at the edge are longer."
+_CHAIN_KEY = "The vertical line is the demand, horizontal ones are 80 % intervals. Bars cut off at the edge continue."
 _SCALE_KEY = "Hosts and storage are the same. The dashed rule is the target utilisation, the point your choice."
 _EPOCH_KEY = "Each bar is the time of one epoch, by activity of the accelerators."
 _CHANGE_KEY = "Rates are of later epochs after one change. The rule is the demand of the accelerators."
