@@ -68,6 +68,7 @@ READER_MODULES = (
     "drives.py",
     "judgement.py",
     "match.py",
+    "prices.py",
     "input_pipeline_arguments.py",
     "serving.py",
 )

@@ -171,7 +171,7 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None, toge
     >>> hourly_usd("power8-nvlink").why
     'no row of data/cloud_prices.csv states a price on demand of power8-nvlink'
     """
-    kind, key = _table_key(name)
+    kind, key = table_key(name)
     if not kind:
         return missing("USD/h", f"{key} is made up: nobody sells it, so that no price is known; give your own")
     if way == BOUGHT:
@@ -196,7 +196,7 @@ def device_usd(accelerator: Any, way: str = "on demand", since: int | None = Non
     True
     """
     whole = hourly_usd(accelerator, way, since)
-    kind, key = _table_key(accelerator)
+    kind, key = table_key(accelerator)
     return times(whole, 1 / float(_row("systems", key)["devices"]), whole.unit) if kind == "systems" else whole
 
 
@@ -234,14 +234,14 @@ def bought_usd(name: Any, since: int | None = None) -> Price:
     >>> bought_usd("tinybox-green").median
     25000.0
     """
-    kind, key = _table_key(name)
+    kind, key = table_key(name)
     if not kind:
         return missing("USD", f"{key} is made up: nobody sells it, so that no price is known; give your own")
     priced = kind == "systems" and not math.isnan(_row("systems", key)["price_usd"])
     return _purchase(kind, key, None if priced else since)
 
 
-def _table_key(name: Any) -> tuple[str, str]:
+def table_key(name: Any) -> tuple[str, str]:
     """Return table and key of a name or a record; no table for a record of the reader's own, with its name."""
     if not isinstance(name, str):
         return ("accelerators", name.key) if name.key in _keys() else ("", str(name.name))
@@ -264,7 +264,7 @@ def _rented(kind: str, key: str, way: str, since: int | None, together: int) -> 
     prices = _since(table("cloud_prices"), since)
     if kind == "accelerators":
         rows = prices[prices["accelerator_key"] == key]
-        rows = _on_the_market(rows, since, together) if way == SPOT else rows
+        rows = on_the_market(rows, since, together) if way == SPOT else rows
         reason = f"no row of data/cloud_prices.csv states a price {way} of {key}{_from(since)}"
         return _offered(rows, way, reason, rows["devices"], since)
     system = _row("systems", key)
@@ -279,7 +279,7 @@ def _rented(kind: str, key: str, way: str, since: int | None, together: int) -> 
     return _devices(one, system)
 
 
-def _on_the_market(rows: pd.DataFrame, since: int | None, together: int) -> pd.DataFrame:
+def on_the_market(rows: pd.DataFrame, since: int | None, together: int) -> pd.DataFrame:
     """Return spot offers at most at what the provider asks on demand; of `together` devices where three are."""
     on_demand = (rows[RENT["on demand"]] / rows["devices"]).groupby(rows["provider"]).max()
     spot = rows[RENT[SPOT]] / rows["devices"]

@@ -14,11 +14,10 @@ import pandas as pd
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.parts import part_groups
-from cookbook.catalog.prices import Price
 from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Option, Own
 from cookbook.panels.shell import Part
-from cookbook.panels.text import Source, json_of, price_badge
+from cookbook.panels.text import Source, json_of
 from cookbook.prediction.scenario import BENCHMARK
 from cookbook.units import human, shown
 from cookbook.workloads.zoo import ANSWERING, LANGUAGE_MODELS, Workload, layers, model
@@ -135,19 +134,6 @@ def cited(notes: Mapping[str, str], unseen: str = "") -> tuple[Source, ...]:
     return tuple(
         (row["title"], row["url"], f"{unseen if row['seen'] == 'no' else ''}{notes[key]}") for key, row in rows.items()
     )
-
-
-def sources_of_case(network: Workload, device: hardware.Accelerator) -> dict[str, str]:
-    """Return the keys of the sources of a network and a device, each with what it is for, as `cited` takes them."""
-    return {
-        **dict.fromkeys(network.sources, "layers of the model"),
-        **dict.fromkeys(device.sources, "datasheet of the device"),
-    }
-
-
-def sources_of_price(price: Price) -> dict[str, str]:
-    """Return the keys of the sources of a price, each with the badge of the price, as `cited` takes them."""
-    return dict.fromkeys(price.source, price_badge(price)[0])
 
 
 @lru_cache(maxsize=256)

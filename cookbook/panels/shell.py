@@ -599,6 +599,14 @@ def model_text(value: Any) -> str:
     return f"cb.layers({as_python(value['layers'])}{more})"
 
 
+def sources_of_case(network: Any, device: Any) -> dict[str, str]:
+    """Return the keys of the sources of a network and a device, each with what it is for, as `cited` takes them."""
+    return {
+        **dict.fromkeys(network.sources, "layers of the model"),
+        **dict.fromkeys(device.sources, "datasheet of the device"),
+    }
+
+
 def device_text(value: Any) -> str:
     """Argument `system` or `accelerators`: a name, an accelerator like another, or several of them."""
     if isinstance(value, list):

@@ -408,6 +408,11 @@ def price_badge(price: Price) -> tuple[str, str]:
     return ("your price", "The price that you set.") if price.median == price.median else ("no price", price.why)
 
 
+def sources_of_price(price: Price) -> dict[str, str]:
+    """Return the keys of the sources of a price, each with the badge of the price, as `cited` takes them."""
+    return dict.fromkeys(price.source, price_badge(price)[0])
+
+
 def memories(name: str) -> int:
     """Return the number of separate memories in the name of a device.
 

@@ -347,11 +347,11 @@ def _listed(name: Any, way: str, since: int | None, together: int) -> list[pd.Se
 
     `catalog.prices` chooses the rows; it returns their quartiles only.
     """
-    kind, key = prices._table_key(name)
+    kind, key = prices.table_key(name)
     key = catalog.row("systems", key)["accelerator_key"] if kind == "systems" else key
     rows = catalog.table("hardware_prices" if way == BOUGHT else "cloud_prices")
     rows = rows[(rows["accelerator_key"] == key) & (rows["date"].str[:4] >= ("" if since is None else f"{since:04d}"))]
-    rows = prices._on_the_market(rows, since, together) if way == prices.SPOT else rows
+    rows = prices.on_the_market(rows, since, together) if way == prices.SPOT else rows
     column = rows["usd_per_device" if way == BOUGHT else RENT[way]]
     factors = [column if way == BOUGHT else column / rows["devices"]]
     if way in RESERVED and (shares := column / rows[RENT["on demand"]]).notna().any():

@@ -31,10 +31,8 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
     rounded,
-    sources_of_case,
-    sources_of_price,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call, sources_of_case
 from cookbook.panels.text import (
     GIBI,
     HOUR,
@@ -47,6 +45,7 @@ from cookbook.panels.text import (
     listed,
     price_badge,
     short_name,
+    sources_of_price,
 )
 from cookbook.topics.runs.charts import part_ends, step_parts
 from cookbook.topics.runs.finetuning import METHODS, FineTuning, finetune

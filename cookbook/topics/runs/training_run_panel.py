@@ -33,11 +33,9 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
     rounded,
-    sources_of_case,
-    sources_of_price,
     step_parts,
 )
-from cookbook.panels.shell import Panel, Picture, View, device_text, model_text, panel_call
+from cookbook.panels.shell import Panel, Picture, View, device_text, model_text, panel_call, sources_of_case
 from cookbook.panels.text import (
     DAY,
     MILLION,
@@ -51,6 +49,7 @@ from cookbook.panels.text import (
     percent,
     price_badge,
     short_name,
+    sources_of_price,
 )
 from cookbook.topics.runs import charts
 from cookbook.topics.runs.search import layout_words, machine_of

@@ -34,10 +34,8 @@ from cookbook.panels.options import (
     plain_device,
     plain_model,
     rounded,
-    sources_of_case,
-    sources_of_price,
 )
-from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call
+from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call, sources_of_case
 from cookbook.panels.text import (
     GIBI,
     MILLI,
@@ -50,6 +48,7 @@ from cookbook.panels.text import (
     percent,
     price_badge,
     short_name,
+    sources_of_price,
     undecided,
 )
 from cookbook.prediction.api import generate
