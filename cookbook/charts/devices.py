@@ -21,8 +21,8 @@ EVIDENCE = {
 # Evidence of a prediction for a measured machine.
 KNOWS = {
     "measured": (PALETTE[0], "circle"),
-    "calibrated": (PALETTE[0], "circle"),
-    "left out": (PALETTE[2], "diamond"),
+    "fitted": (PALETTE[0], "circle"),
+    "held out": (PALETTE[2], "diamond"),
     "datasheet": (PALETTE[1], "square"),
 }
 BOUNDS = {"compute": (PALETTE[0], "circle"), "memory": (PALETTE[1], "diamond")}

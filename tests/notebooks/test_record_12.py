@@ -1,8 +1,12 @@
 """The decision of recipe 12 follows from its table of patients and the price of the job, and changes with them."""
 
+import gzip
+import json
 import re
 from typing import Any
 
+import nbformat
+import pandas as pd
 import pytest
 from records import FOLDER, decision, table, words
 
@@ -50,7 +54,7 @@ def follows(page: dict[str, Any]) -> bool:
     )
     return (
         points == sorted(points, reverse=True)
-        and record["Run"].endswith("; two cores of a CPU, a profile of PyTorch, a batch of one sample")
+        and record["Run"].endswith("; two cores of a CPU, PyTorch, FP32, a batch of one sample")
         and cb.table("traces").set_index("patient").design["clara"].endswith("with a batch of one sample")
         and twins
         and record["Cause"].startswith(f"{row.iloc[0]}: {row.iloc[1]} %")
@@ -77,7 +81,10 @@ def network_holds(page: dict[str, Any]) -> bool:
     rows = page["ranks"][page["ranks"].index.str.startswith("Farid")].astype(float)
     share = round(100 * min(rows.iloc[:, 1] / rows.iloc[:, 2]))
     prose = (FOLDER / "12-bottleneck-clinic.ipynb").read_text(encoding="utf-8")
-    return page["triage"].loc["Farid"].iloc[1] == f"{share}" and f"or {share} %. The panel and the tables" in prose
+    return (
+        page["triage"].loc["Farid"].iloc[1] == f"{share}"
+        and f"or {share} %. The panel and the tables below show this share for him." in prose
+    )
 
 
 def test_the_record_follows_from_the_page():
@@ -127,3 +134,66 @@ def test_a_run_without_its_tool_does_not_follow():
     other = page()
     other["record"]["Run"] = other["record"]["Run"].rpartition("; ")[0]
     assert not follows(other)
+
+
+SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "12-bottleneck-clinic.ipynb", as_version=4).cells}
+
+
+def greta_is_told(ranks: pd.DataFrame, triage: pd.DataFrame, asked: str, said: str) -> bool:
+    """Whether vote and text give what a network, and equal shards, could gain for Greta at most."""
+    rows = ranks.astype(float)
+    work, wait, step = rows.loc[["Greta, process 0", "Greta, process 1"]].to_numpy().T
+    even = step[0] / (work.mean() + wait[1])
+    low, late = three(triage.loc["Greta"].iloc[2])[1], 100 * (work[1] - work[0]) / step[0]
+    farid = rows.loc["Farid, process 0"]
+    return (
+        f"a faster network could remove at most the {wait[1]} of {step[0]} ms that the second one waits, while Farid's "
+        f"could save up to {farid.iloc[1]:.0f} of {farid.iloc[2]:.0f}"
+        in asked
+        and wait[1] > 0.15 * step[1]
+        and f"only the {late:.0f} % of the step by which the second is late" in said
+        and f"at most a factor of {even:.2f}, near the low end of her range" in said
+        and even == pytest.approx(low, abs=0.1)
+    )
+
+
+def test_what_a_network_and_equal_shards_can_gain_for_greta():
+    other = page()
+    tables, asked = (other["ranks"], other["triage"]), words("12", "q3")
+    assert greta_is_told(*tables, asked, SAID["reality"])
+    assert not greta_is_told(*tables, asked.replace("could remove at most", "would not remove"), SAID["reality"])
+    other["ranks"].loc["Greta, process 1", "exposed communication [ms]"] = "1.6"
+    assert not greta_is_told(*tables, asked, SAID["reality"])
+    alone = cb.measure.diagnose(cb.measure.patient("greta")[1])
+    told = (FOLDER / "facilitator" / "12-bottleneck-clinic.md").read_text(encoding="utf-8")
+    assert alone.cause == "communication" and f"(A slow network, at {100 * alone.share:.0f} % of the step:" in told
+
+
+def test_the_drive_is_the_last_remedy_of_hiro():
+    """Two settings come first and gain more, so no question may say that he needs one."""
+    remedies = cb.measure.diagnose(cb.measure.patient("hiro")).remedies
+    drive = next(each for each in remedies if "faster drive" in each["remedy"])
+    assert drive is remedies[-1] and all(each["gain"] > drive["gain"] for each in remedies[:-1])
+    assert "One run waits for its drive. Whose?" in words("12", "q4")
+    assert "writing less often or in the background takes no money and gains more" in SAID["explain3"]
+
+
+def test_clara_computes_in_single_precision():
+    """As the record says: the trace names the type of every operand of her matmuls."""
+    with gzip.open(cb.measure.patient("clara")[0], "rt", encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    types = [each["args"]["Input type"] for each in events if each.get("name") in ("aten::addmm", "aten::mm")]
+    assert types and all(set(each) - {"Scalar", ""} == {"float"} for each in types)
+    assert "PyTorch, FP32, " in decision("12")["Run"]
+
+
+def test_the_spans_of_the_vote_name_the_slip():
+    """60 ms is the step without the whole all-reduce, hidden part included."""
+    step, sent, hidden = 100, 80 - 40, 60 - 40
+    assert f"Not a): that takes away the whole all-reduce; {hidden} of its {sent} ms were hidden" in words("12", "q1")
+    assert step - sent == 60 and step - (sent - hidden) == 80
+
+
+def test_double_precision_is_no_accident_of_one_array():
+    assert "PyTorch refuses to multiply them with 32-bit weights" in SAID["explain1"]
+    assert "turns every layer after it" not in SAID["explain1"] and "twice the bytes" not in SAID["q2"]

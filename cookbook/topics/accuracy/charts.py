@@ -430,7 +430,9 @@ MOST_LISTED = ("publishers", "urls", "models", "devices", "units")
 _REST = "#767676"
 # Pixels for the longest label, "device and engine measured": which groups are shown changes in place.
 _ROOM = 184
-_POINTS_KEY = "The bands are 10 % and 20 %. Rings are the largest errors, as numbered below; a click opens the source."
+_POINTS_KEY = (
+    "The bands are 10 % and 20 %. Rings are the largest errors, as numbered in the table; a click opens the source."
+)
 _GROUPS_KEY = "Filled marks are medians, bars are the middle half. Hollow marks are the model to compare with."
 _EFFECTS_KEY = [
     "Hollow marks are without it, filled marks with it.",

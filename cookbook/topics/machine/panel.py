@@ -33,16 +33,16 @@ DEFAULTS: dict[str, Any] = {
     "batch": 4,
     "picture": "networks",
 }
-WORDS_OF = {"networks": ("datasheet", "calibrated", "left out"), "products": ("measured",), "memory": ("measured",)}
+WORDS_OF = {"networks": ("datasheet", "fitted", "held out"), "products": ("measured",), "memory": ("measured",)}
 PICTURES = {
     what: partial(charts.per_device, what=what, evidence={word: charts.KNOWS[word] for word in words})
     for what, words in WORDS_OF.items()
 }
-# How a network is predicted: the columns of times and errors, and how a sentence begins.
+# How a network is predicted: the columns of times and errors, how a sentence begins, and the word beside a mark.
 WAYS = {
-    "datasheet": ("before", "By the datasheet"),
-    "calibrated": ("after", "With the same runs in the fit"),
-    "left out": ("left_out", "With each network held out"),
+    "datasheet": ("before", "By the datasheet", "datasheet"),
+    "calibrated": ("after", "With the same runs in the fit", "fitted"),
+    "left out": ("left_out", "With each network held out", "held out"),
 }
 PHASES = {"training": ("training step",), "forward": ("forward pass",), "answers": ("prefill", "decode")}
 # What a picture shows: its frame, headline, facts, title, and the figure that Pin compares.
@@ -121,8 +121,8 @@ def _controls() -> tuple[Control, ...]:
             "Networks",
             (
                 ("datasheet", "datasheet", "The device named in the report, or the nearest of the catalogue"),
-                ("calibrated", "calibrated", "Factors fitted to all of these networks"),
-                ("left out", "left out", "Factors fitted to the other networks alone"),
+                ("calibrated", "fitted", "Factors fitted to all of these networks"),
+                ("left out", "held out", "Factors fitted to the other networks alone"),
             ),
             tooltip="Measurements of this machine that the predictions use",
         ),
@@ -218,7 +218,7 @@ _SOURCES = (
 def _networks(calibration: Calibration, values: Mapping[str, Any]) -> Shown:
     """Return the rows of measured networks with their predictions, and the interval of held-out networks."""
     rows = _chosen(calibration, values["phase"])
-    column, words = WAYS[values["prediction"]]
+    column, words, mark = WAYS[values["prediction"]]
     reach = math.exp(float(np.log(rows["high80_s"] / rows["left_out_s"]).iloc[0])) if column == "left_out" else math.nan
     point = rows[f"{column}_s"].to_numpy(dtype=float)
     errors = rows[f"{column}_error"].to_numpy(dtype=float)
@@ -231,7 +231,7 @@ def _networks(calibration: Calibration, values: Mapping[str, Any]) -> Shown:
             "high": point * reach,
             "peak": rows["measured_s"].to_numpy(dtype=float),
             "before": math.nan,
-            "evidence": values["prediction"],
+            "evidence": mark,
             "text": [_off(each) for each in errors],
             "looked": False,
             "control": "",
