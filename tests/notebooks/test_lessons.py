@@ -6,6 +6,7 @@ COOKBOOK_NOTEBOOKS names another folder of notebooks, such as one with freshly e
 import ast
 import os
 import re
+from functools import cache
 from itertools import combinations, pairwise
 from pathlib import Path
 
@@ -637,34 +638,39 @@ def reserving_for_the_oldest(cluster) -> None:
     reserving(cluster, oldest=True)
 
 
-def keeps_the_limit(policy, most: tuple[float, float] = (0, 8), mean: int = 3) -> bool:
-    """Whether 9 of 10 weeks keep `most` hours, at about `mean`, and half are longer than with twice the GPUs."""
-    weeks, more = (
-        [
-            cb.planning.cluster(rule, nodes=nodes, load=load, skew=2, seed=seed).measures["wait_mean"]
-            for seed in range(12)
-        ]
-        for rule, nodes, load in ((policy, 8, 0.8), ("static", 16, 0.4))
-    )
-    hours, longer = pd.Series(weeks) / 3600, sum(one > other for one, other in zip(weeks, more, strict=True))
-    return most[0] < hours.quantile(0.9) <= most[1] and round(hours.mean()) == mean and 5 <= longer <= 7
+@cache
+def waits_of_weeks(policy, nodes: int = 8) -> pd.Series:
+    """Return the mean wait of each of thirty weeks of the same jobs [h]."""
+    weeks = [cb.planning.cluster(policy, nodes=nodes, load=6.4 / nodes, skew=2, seed=seed) for seed in range(30)]
+    return pd.Series([week.measures["wait_mean"] for week in weeks]) / 3600
 
 
-def test_13_fair_share_with_a_reservation_keeps_the_limit():
+def within_the_limit(policy, mean: int = 3) -> bool:
+    """Whether 9 of 10 weeks keep 8 h, at about `mean`, and nearly half are longer than with twice the GPUs."""
+    hours, longer = waits_of_weeks(policy), (waits_of_weeks(policy) > waits_of_weeks("static", 16)).mean()
+    return hours.quantile(0.9) <= 8 and round(hours.mean()) == mean and 0.4 < longer < 0.5
+
+
+def test_13_fair_share_with_a_reservation_may_keep_the_limit():
     words = prose("13")
-    assert "by fair share, the policy kept the limit of 8 h, and the mean wait was about 3 h. With" in words
-    assert "for the oldest job instead, it missed the limit narrowly. In about half of the weeks jobs waited" in words
-    assert keeps_the_limit(reserving) and not keeps_the_limit("backfill")
-    assert keeps_the_limit(reserving_for_the_oldest, (8, 9), 4) and not keeps_the_limit(reserving_for_the_oldest)
+    assert "waits stayed within 8 h in 9 of 10 weeks, and the mean wait was about 3 h. But the interval" in words
+    assert "Reserved for the oldest job instead, the GPUs make jobs wait longer. In almost half of the weeks" in words
+    assert within_the_limit(reserving) and not within_the_limit("backfill")
+    draws = [waits_of_weeks(reserving).sample(frac=1, replace=True, random_state=n).quantile(0.9) for n in range(500)]
+    assert pd.Series(draws).quantile(0.05) < 8 < pd.Series(draws).quantile(0.95), "nobody can tell"
+    assert waits_of_weeks(reserving_for_the_oldest).mean() > 1.1 * waits_of_weeks(reserving).mean()
 
 
 def test_13_one_fair_queue_waits_less_than_quarters_of_twice_the_gpus():
     """The answer of the last question, in most weeks on the same jobs, and more than half of the new GPUs idle."""
-    same = dict(mix="mixed", weeks=12, progress=False)
+    same = dict(mix="mixed", weeks=30, progress=False)
     fair = cb.planning.cluster_weeks(["fair"], load=0.8, nodes=8, **same)
     twice = cb.planning.cluster_weeks(["static"], load=0.4, nodes=16, **same)
     assert fair.jobs.tolist() == twice.jobs.tolist() and twice.utilisation.mean() < 0.5
     assert fair.wait_mean.mean() < 0.6 * twice.wait_mean.mean()
+    assert 0.5 < (fair.wait_mean / twice.wait_mean).median() < 0.65, "as the wrong vote says"
+    assert "they wait little more than half as long in the median" in prose("13")
+    assert 0.85 < (waits_of_weeks(reserving) / waits_of_weeks("static", 16)).median() < 1.1, "about the same"
 
 
 def test_14_the_bill_by_hand():
