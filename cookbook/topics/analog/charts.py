@@ -31,7 +31,7 @@ _CURVE_KEY = (
     "The line is the mean of the draws, the band worst to best. Dashed is floating point; the ring is your choice."
 )
 _ROOF_KEY = (
-    "Weights stay in a crossbar, so its lines are level. Digital devices are at design power. Marks are this network."
+    "Weights stay in a crossbar, so its lines are level. Digital devices are at board power. Marks are this network."
 )
 _BESIDE_KEY = "Diamonds are published peaks, circles our values for the same tile and bits. Nothing is fitted to them."
 _LABEL_WIDTH = 190
@@ -88,8 +88,8 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `what` (roof, point or label), `id` (line), `kind` (a key of `ROOFS`), `x` [FLOP/B], `y` [FLOP/J],
-        `text` (words of a label or a point).
+        Tidy rows: `what` (roof, point, label or label below), `id` (line), `kind` (a key of `ROOFS`), `x` [OP/B],
+        `y` [OP/J], `text` (words of a label or a point).
     title : str, optional
         The takeaway; by default the number of devices drawn.
 
@@ -109,12 +109,12 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 22)
     x = alt.X(
         "x:Q",
-        title="Arithmetic per byte of weights [FLOP/B], logarithmic",
+        title="Arithmetic per byte of weights [OP/B], logarithmic",
         axis=tenths,
         scale=look.log_scale("left", "right"),
     )
     y = alt.Y(
-        "y:Q", title="Operations per joule [FLOP/J], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top")
+        "y:Q", title="Operations per joule [OP/J], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top")
     )
     key = look.top_legend(columns=2, symbolType="stroke")
     colour = look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, key)
@@ -123,11 +123,14 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     )
     tip = [
         alt.Tooltip("text:N", title="device"),
-        alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
-        alt.Tooltip("y:Q", title="FLOP/J", format=".3~s"),
+        alt.Tooltip("x:Q", title="OP/B", format=",.3~g"),
+        alt.Tooltip("y:Q", title="OP/J", format=".3~s"),
     ]
-    roof, point, name = (look.rows_of(role) for role in ("roof", "point", "label"))
-    place = {"align": "right", "dy": 30, "fontSize": 12}
+    roof, point, above, below = (look.rows_of(role) for role in ("roof", "point", "label", "label below"))
+    named = (
+        (above, {"align": "right", "dy": -9, "fontSize": 12}),
+        (below, {"align": "left", "dy": 11, "fontSize": 12}),
+    )
     layers = [
         roof.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, detail="id:N", color=colour, strokeDash=dash),
         point.mark_point(filled=True, size=110, opacity=1, clip=True).encode(
@@ -136,8 +139,11 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
             color=look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, None),
             tooltip=tip,
         ),
-        name.mark_text(**place, stroke=PAPER, strokeWidth=4, color=PAPER).encode(x=x, y=y, text="text:N"),
-        name.mark_text(**place, color=INK).encode(x=x, y=y, text="text:N"),
+        *(
+            name.mark_text(**place, **ink).encode(x=x, y=y, text="text:N")
+            for name, place in named
+            for ink in ({"stroke": PAPER, "strokeWidth": 4, "color": PAPER}, {"color": INK})
+        ),
     ]
     count = frame.loc[(frame["what"] == "roof") & (frame["kind"] == "digital devices"), "id"].nunique()
     words = (
@@ -182,7 +188,7 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     low, high = beside_domain(frame)
     scale, y = look.log_scale("low", "high"), look.rows_axis(_LABEL_WIDTH)
     x = alt.X(
-        "value:Q", title="Operations per joule [FLOP/J], logarithmic", scale=scale, axis=look.decade_axis("'~s'", 6, 18)
+        "value:Q", title="Operations per joule [OP/J], logarithmic", scale=scale, axis=look.decade_axis("'~s'", 6, 18)
     )
     marked = look.rows_with("value")
     tip = [alt.Tooltip("row:N", title="machine"), alt.Tooltip("whose:N"), *look.number_tips(".3~s", "value")]

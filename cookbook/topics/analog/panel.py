@@ -353,9 +353,18 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     ours = mapped.flop_per_joule
     rows.append(("point", "crossbar", "with ADCs and sums", at, ours, "the crossbar"))
     best = beside.loc[beside["flop_per_joule"].idxmax()]
-    last = digital[digital["key"] == best["key"]]
-    end = last.loc[last["intensity"].idxmax()]
-    rows.append(("label", best["key"], "digital devices", ends[1] * 0.9, end["flop_per_joule"], best["name"]))
+    for place, (key, line) in enumerate(digital[digital["intensity"] <= ends[0] * 12].groupby("key", sort=False)):
+        where = line.iloc[line["intensity"].argmax() - place]
+        rows.append(
+            (
+                "label" if key == best["key"] else "label below",
+                key,
+                "digital devices",
+                where["intensity"],
+                where["flop_per_joule"],
+                where["name"],
+            )
+        )
     frame = pd.DataFrame(rows, columns=["what", "id", "kind", "x", "y", "text"])
     frame[["x", "y"]] = frame[["x", "y"]].map(lambda each: float(f"{each:.6g}"))
     left, right, bottom, up = charts.roofline_domain(frame)
@@ -371,8 +380,8 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         picture=Picture(
             "roofline",
             frame,
-            f"{_claimed(values, tile, best['key'], device).partition(';')[0].replace('**', '')}; at batch "
-            f"{values['batch']:,}, {rate} against {_per_joule(best['flop_per_joule'])}",
+            f"{_claimed(values, tile, best['key'], device).partition(';')[0].replace('**', '')} if idle tiles draw "
+            f"nothing; at batch {values['batch']:,}, {rate} against {_per_joule(best['flop_per_joule'])}",
             {"left": left, "right": right, "bottom": bottom, "top": up},
         ),
         parts=_parts(mapped),
@@ -395,8 +404,8 @@ def _claimed(values: dict[str, Any], tile: Tile, key: str, device: str) -> str:
     (free, now, equal), (powered, now_powered, equal_powered) = gains
     return (
         f"{figure(values['claim'])} times the efficiency of {device} {free}; with idle power, "
-        f"{powered.replace('**', '')}. At batch {values['batch']:,}: {now}, or {now_powered} if idle tiles draw "
-        f"{percent(idle)} of full power; a gain {equal}, or {equal_powered}."
+        f"{powered.replace('**', '')}. At batch {values['batch']:,} and board power: {now}, or {now_powered} if idle "
+        f"tiles draw {percent(idle)} of full power; a gain {equal}, or {equal_powered}."
     )
 
 
@@ -453,7 +462,7 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
 
 
 def _per_joule(rate: float) -> str:
-    return f"{human(rate, 'FLOP')}/J"
+    return f"{human(rate, 'OP')}/J"
 
 
 def _or_none(value: float) -> float | None:
@@ -471,7 +480,7 @@ _CHIPS = (
 
 
 _DIGITAL = (
-    "INT8 at design power",
+    "INT8 at board power",
     "Digital devices multiply 8-bit integers at their peak, or as fast as memory delivers "
     "weights, which a batch reads once; activations stay on the chip.",
 )
