@@ -555,7 +555,7 @@ def crossbars_agree(state: State) -> set[str]:
         return {"published"}
     if state["picture"] == "roofline":
         point = drawn[(drawn["what"] == "point") & (drawn["id"] == "crossbar")]
-        assert f"{human(point['y'].item(), 'FLOP')}/J" in state["title"]
+        assert f"{human(point['y'].item(), 'OP')}/J" in state["title"]
         levels = drawn[drawn["what"] == "roof"].groupby("kind")["y"].max()
         assert levels["cells alone"] > levels["cells and drivers"] > levels["with ADCs and sums"]
         return {"roofline"}

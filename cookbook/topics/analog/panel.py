@@ -367,8 +367,8 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         picture=Picture(
             "roofline",
             frame,
-            f"{_claimed(values, tile, best['key'], device).partition(';')[0].replace('**', '')}; at batch "
-            f"{values['batch']:,}, {rate} against {_per_joule(best['flop_per_joule'])}",
+            f"{_claimed(values, tile, best['key'], device).partition(';')[0].replace('**', '')} if idle tiles draw "
+            f"nothing; at batch {values['batch']:,}, {rate} against {_per_joule(best['flop_per_joule'])}",
             charts.roofline_ends(frame),
         ),
         parts=_parts(mapped),
@@ -399,8 +399,8 @@ def _claimed(values: dict[str, Any], tile: Tile, key: str, device: str) -> str:
     (free, now, equal), (powered, now_powered, equal_powered) = gains
     return (
         f"{figure(values['claim'])} times the efficiency of {device} {free}; with idle power, "
-        f"{powered.replace('**', '')}. At batch {values['batch']:,}: {now}, or {now_powered} if idle tiles draw "
-        f"{percent(idle)} of full power; a gain {equal}, or {equal_powered}."
+        f"{powered.replace('**', '')}. At batch {values['batch']:,} and board power: {now}, or {now_powered} if idle "
+        f"tiles draw {percent(idle)} of full power; a gain {equal}, or {equal_powered}."
     )
 
 
@@ -456,7 +456,7 @@ def _beside(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
 
 
 def _per_joule(rate: float) -> str:
-    return f"{human(rate, 'FLOP')}/J"
+    return f"{human(rate, 'OP')}/J"
 
 
 _CHIPS = (
@@ -470,7 +470,7 @@ _CHIPS = (
 
 
 _DIGITAL = (
-    "INT8 at design power",
+    "INT8 at board power",
     "Digital devices multiply 8-bit integers at their peak, or as fast as memory delivers "
     "weights, which a batch reads once; activations stay on the chip.",
 )
