@@ -346,6 +346,7 @@ def test_03_bytes_and_flop_by_hand():
     stream = 8192 * 4096 * 2
     sent, computed = 4 * 32 * 2 * 7 / 8 * stream, 6 * model * 8192 / (8 * reached)
     assert stream == pytest.approx(67e6, rel=0.01) and sent == pytest.approx(15e9, rel=0.01)
+    assert "33 ms over NVLink (450 GB/s in each direction) and 300 ms over one network port (50 GB/s)" in words
     assert [sent / 450e9, sent / 50e9, computed] == pytest.approx([33e-3, 300e-3, 83e-3], rel=0.02)
     rise, saved = 20_000 * (1 / 0.96 - 1), 10 * (1 - 1 / (2 * 0.96))
     assert [rise, saved, rise / saved] == pytest.approx([833, 4.8, 174], rel=0.01)
