@@ -382,7 +382,9 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
 
 def _end_names(digital: pd.DataFrame) -> Iterator[tuple[str, float]]:
     """Yield names at the right ends of roofs, and their heights; those of close roofs are one below the other."""
-    tops = digital.loc[digital.groupby("key")["intensity"].idxmax()].sort_values("flop_per_joule", ascending=False)
+    tops = digital.loc[digital.groupby("key")["intensity"].idxmax()].sort_values(
+        "flop_per_joule", ascending=False, kind="stable"
+    )
     apart = tops["flop_per_joule"].map(math.log10).diff() < -LABEL_GAP
     for _, near in tops.groupby(apart.cumsum()):
         yield "|".join(near["name"]), float(near["flop_per_joule"].min())
