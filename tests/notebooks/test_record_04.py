@@ -242,7 +242,7 @@ def only_roughly(tokens: pd.DataFrame) -> bool:
 
 
 def test_prompts_follow_the_peaks_only_roughly():
-    assert "prompts follow the peaks only roughly" in SAID["explain1"] and only_roughly(table("04", "tokens"))
+    assert "prompt rates follow the peaks only roughly" in SAID["explain1"] and only_roughly(table("04", "tokens"))
     for rates in ([*"9876543210"], [*"4567890123"]):
         other = table("04", "tokens")
         order = [cb.accelerator(name).peaks["peak_bf16"] for name in other.index]

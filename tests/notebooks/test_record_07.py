@@ -246,7 +246,7 @@ def cheaper_at_medians(page: dict[str, Any]) -> bool:
 def test_the_new_gpu_is_cheaper_for_short_sequences_at_median_prices_alone():
     said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
     assert "At the **median** list prices the H100 is cheaper per token for short sequences" in said["explain5"]
-    assert "upper quartile of its own prices it is dearer, whatever the noise" in said["explain5"]
+    assert "upper quartile of its prices it is more expensive, even if the noise favours it" in said["explain5"]
     assert cheaper_at_medians(page())
     (old, usd), (new, (median, low, _)) = page()["prices"].items()
     assert not cheaper_at_medians(page() | {"prices": {old: usd, new: [median, low, 3.20]}})

@@ -161,7 +161,7 @@ def test_no_output_answers_the_vote_on_failures_before_it_is_asked():
 
 
 def test_the_two_losses_and_the_useful_time_do_not_add_up_exactly():
-    rest = table("08", "goodput")[["writing and redoing [%]", RESTARTS]].astype(float).sum(axis=1)
+    rest = table("08", "goodput")[["writing and recomputing [%]", RESTARTS]].astype(float).sum(axis=1)
     useful = table("08", "goodput")["useful time [%]"].map(lambda text: figures(text)[0])
     apart = rest + useful - 100
     assert 0.15 < apart.max() < 1 and apart.min() > -0.15, "the text says that the two do not add up exactly"
@@ -179,7 +179,7 @@ def within(near: pd.DataFrame, said: str) -> bool:
     return (
         f"One of the {({12: 'twelve'}).get(len(near))} is outside its interval: the older run of GPT 175B." in said
         and outside == [older]
-        and "No row is Megatron-Core in 16 bits" in said
+        and "No row here is Megatron-Core in 16 bits" in said
         and "bf16" not in near["precision"][near["software"] == "megatron-core"].tolist()
     )
 
@@ -248,12 +248,12 @@ def test_the_rows_of_the_nearest_model_are_all_slower_than_predicted():
 
 def restarts_cost_more(waste: pd.DataFrame, words: str) -> bool:
     """Whether the text repeats both losses of the large run, and restarts of five minutes cost their part."""
-    written, restarts = waste.iloc[1][["writing and redoing [%]", RESTARTS]]
+    written, restarts = waste.iloc[1][["writing and recomputing [%]", RESTARTS]]
     five = re.search(r"at five minutes, restarts would cost ([\d.]+) %", words)[1]
     hours = float(waste.iloc[1]["a failure every [h]"])
     return (
         "faster restarts would save more than faster checkpoints" in words
-        and f"writing and redoing together cost {written} %, and restarts {restarts} %" in words
+        and f"writing and recomputing together cost {written} %, and restarts {restarts} %" in words
         and float(restarts) > float(written)
         and "restart time, 11 minutes, is the only one that we know of, a median between automatic attempts" in words
         and float(five) == pytest.approx(float(restarts) * 5 / 11, abs=0.05)
@@ -266,7 +266,7 @@ def test_restarts_cost_more_than_checkpoints_on_many_gpus():
     assert restarts_cost_more(waste, words)
     assert cb.table("long_runs").restart.dropna().tolist() == [660.0]
     assert not restarts_cost_more(waste, words.replace("cost 2.7 %", "cost 2.2 %"))
-    waste.iloc[1, waste.columns.get_loc("writing and redoing [%]")] = "6.3"
+    waste.iloc[1, waste.columns.get_loc("writing and recomputing [%]")] = "6.3"
     assert not restarts_cost_more(waste, words)
 
 
@@ -281,7 +281,7 @@ def stores(storage: pd.DataFrame, words: dict[str, str], useful: str) -> bool:
     return (
         f"{said}receives {rate} GB/s. That is {each} MB/s per GPU" in words["young"]
         and f"$\\delta$ = {time} s" in words["young"]
-        and f"{told}, and they just miss the deadline" in words["cell-20"]
+        and f"{told}, and 960 GPUs just miss the deadline" in words["cell-20"]
         and f", written in {float(time) * 960 / 1024:.1f} s at {each} MB/s per GPU, assumed, while training stops; from"
         in useful
         and float(size) / float(time) == pytest.approx(float(rate), rel=0.01)
@@ -351,7 +351,8 @@ def software_decides(ways: pd.DataFrame, offers: pd.DataFrame, said: str, record
         and met == {"megatron-core": "by the interval", "torchtitan": "on the edge", "PyTorch FSDP": "no"}
         and round(figures(ways.iloc[2, 0])[0] - 30) == 2
         and "The plan assumes NVIDIA's Megatron-Core" in said
-        and "FSDP shards the gradients as well, so ZeRO 1 is not an option), with FlashAttention 2 instead of 3" in said
+        and "FSDP shards the gradients as well, so ZeRO 1 is not an option)." in said
+        and "Both of the other two use FlashAttention 2 instead of 3." in said
         and "With neither of the two can you count on the deadline, even by the estimate: torchtitan ends within an "
         "hour of it, and PyTorch FSDP, whose kernels are not fused, two days late."
         in said
@@ -422,7 +423,7 @@ def by_the_hour(said: str, line: str) -> bool:
     day = float(more.replace(",", "")) / float(sooner)
     return (
         f"1,024 GPUs cost <span>\\$</span>{more} more than 960, less than 0.1 %, and finish {sooner} days sooner. That "
-        "is less than <span>\\$</span>1,000 for each day."
+        "is less than <span>\\$</span>1,000 per day gained."
         in said
         and 900 < day < 1000
     )
