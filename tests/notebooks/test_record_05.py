@@ -131,9 +131,9 @@ def software_decides(ways: pd.DataFrame, orders: pd.DataFrame, said: str, record
         ways.loc["megatron-core"].tolist() == ours
         and "software = megatron-core" in record["Load"]
         and counts.loc["PyTorch FSDP"].iloc[0] > counts.loc["megatron-core"].iloc[1]
-        and "Both PyTorch rows assume FlashAttention 2, Megatron-Core FlashAttention 3. PyTorch FSDP, whose kernels "
-        "are not fused, needs more GPUs by its estimate than Megatron-Core at the top of its interval. With an older "
-        "attention kernel it needs still more."
+        and "Both PyTorch rows assume FlashAttention 2, Megatron-Core FlashAttention 3. Even by the estimate, "
+        "PyTorch FSDP, whose kernels are not fused, needs more GPUs than Megatron-Core does at the top of its "
+        "interval. With an older attention kernel it needs still more."
         in said
         and "FSDP shards the gradients as well, so ZeRO 1 is left out" in said
         and "; attention = flash3" in record["Load"]
@@ -285,7 +285,7 @@ def chance(shares: pd.Series, runs: pd.Series) -> str:
     within, edge = (far <= width).sum(), ((far > width) & (shares.round() == (80 + width).round())).sum()
     verb = "publishers is" if within == 1 else "publishers are"
     also = ", and another at its edge" if edge == 1 else f", and {edge} at its edge" if edge else ""
-    return f"{numbers[within]} of these {numbers[len(shares)]} {verb} within the range of chance{also}."
+    return f"{numbers[within]} of these {numbers[len(shares)]} {verb} within the range expected by chance{also}."
 
 
 def test_how_many_publishers_are_within_chance():

@@ -213,7 +213,7 @@ def buffers_follow(page: dict[str, Any]) -> bool:
         all((share >= 99) == (size >= need) for size, share in deep.items())
         and deep[112] - shallow[112] > 2
         and all(shallow[size] <= deep[size] for size in deep)
-        and f"two batches in advance it would be {shallow[112]:.0f} %" in said["explain1"]
+        and f"two batches prepared in advance, it would be {shallow[112]:.0f} %" in said["explain1"]
         and f"down to {three(rows.loc['112'].iloc[1])[1]:.0f} %" in said["explain1"]
         and "up to eight batches per GPU in advance" in said["loop1"]
         and depth == 8
@@ -243,7 +243,7 @@ def memory_follows(page: dict[str, Any]) -> bool:
     return (
         page["record"]["Memory"].startswith(told)
         and "DeepSpeed's estimator also counts gradients and buffers, which doubles that" in page["said"]["loop2"]
-        and f"{size} GB are still enough for the 8B model" in said
+        and f"{size} GB is still enough for the 8B model" in said
         and yours[-1] + yours[-2] < size
         and f"all four uses with a 70B model would need {large[-1] + large[-2]:,.0f} GB" in said
         and f"sold as 2,048 GB and stores {2048 * 2**30 / 1e9:,.0f} GB" in said

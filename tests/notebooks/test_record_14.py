@@ -226,7 +226,7 @@ def may_answer(record: dict[str, str], said: str) -> bool:
     fills = 1e3 * batch / rate  # [ms]
     warned = f"at most {batch:,.0f} in a batch, which must not wait to fill" in slow
     upper = (
-        "It is an upper limit: the engine answers whatever waits, up to $b$ requests, and never waits to fill" in said
+        "The batch is an upper limit: the engine answers whatever waits, up to $b$ requests, and never waits" in said
     )
     return upper and (warned or fills <= float(re.search(r"limit ([\d.]+) ms", slow)[1]))
 
@@ -326,7 +326,7 @@ def test_the_search_of_turning_points_says_what_it_leaves_out():
     """Winners around the clock at 8 and 4 requests per second, which the search of section 3 does not list."""
     page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
     said = next(cell.source for cell in page.cells if cell.id == "explain3")
-    assert "this search leaves out many. For a chat these are the rate of requests, the length of prompts" in said
+    assert "this search leaves out many. For a chat it leaves out the rate of requests, the length of" in said
     served = {rate: cb.planning.pick_stack("chat", "serve", rate=rate, hours=24) for rate in (4, 8, 10)}
     assert "volume" not in set(served[10].changes()["input"])
     first = {rate: found.frame().query("will_do").iloc[0] for rate, found in served.items()}
