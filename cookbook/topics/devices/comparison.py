@@ -44,7 +44,6 @@ PHASES = ("training", "inference")
 PASSES = {"training": 3, "inference": 1}
 MEASURED, SIBLING, DATASHEET = "measured here", "sibling measured", "datasheet only"
 MILLION = 1e6
-MIN_ODDS = 0.8  # part of the samples in which the cheapest must be so, as that of the intervals
 # What each end of a cost or an energy is computed with: the fast end of the rate gives the low one.
 ENDS = {"low": "high", "median": "samples_per_s", "high": "low"}
 # Optimiser of memory, where the prediction does not say: the one that most measured runs of such networks use.
@@ -435,26 +434,6 @@ def lead(
     rivals = tuple(at for at in rest if (high[at] >= low[first] if most else low[at] <= high[first]))
     measured = tuple(str(tiers[at]) == MEASURED for at in (first, *rivals))
     return Lead(first, rivals, measured, str(tiers[first]) == DATASHEET)
-
-
-def doubt(odds: float, tier: str) -> str:
-    """Return why the first in cost only leads the others, as words behind that; empty where it is called the cheapest.
-
-    Parameters
-    ----------
-    odds : float
-        Part of the Monte Carlo samples in which it is the cheapest.
-    tier : str
-        Evidence of its predicted time; "" where none was predicted.
-
-    Examples
-    --------
-    >>> doubt(0.5, ""), doubt(0.95, "datasheet only"), doubt(0.95, "device and engine measured")
-    ('but not clearly', 'by its datasheet alone', '')
-    """
-    if odds < MIN_ODDS:
-        return "but not clearly"
-    return "by its datasheet alone" if evidence(tier) == DATASHEET else ""
 
 
 def roofs(table: pd.DataFrame, least: float, most: float) -> pd.DataFrame:

@@ -25,7 +25,6 @@ from cookbook.prediction.kinds.input_pipeline_arguments import mismatch
 from cookbook.prediction.kinds.transformer import USUAL_SEQ, answers_tokens
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import HOUR
-from cookbook.topics.devices.comparison import doubt
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import BY_HOUR, PER_TOKEN, Task, costs, own_price, total
 from cookbook.topics.purchase.stack_limits import TOLERANCE, checks, contradiction, run_seconds
@@ -36,10 +35,9 @@ from cookbook.topics.purchase.stack_sizes import (
     Wanted,
     candidates,
     card_of,
-    overlap,
     stack_rows,
 )
-from cookbook.topics.purchase.where import DURATION, PRICES, PRIVATE, UNTIMED, UPLINK, YEARS, WhereToRun
+from cookbook.topics.purchase.where import DURATION, PRICES, PRIVATE, UNTIMED, UPLINK, YEARS, WhereToRun, overlap
 from cookbook.workloads.zoo import Workload
 
 # Columns that stacks are ranked by: unit and name.
@@ -200,7 +198,7 @@ class StackChoice(Result):
     def summary(self) -> str:
         """Return the first stack, what it takes, and whether it is clearly the best."""
         row, count = self.ranked.iloc[0], int(self.ranked["will_do"].sum())
-        open_ = doubt(self.odds[self.best], row["tier"]) if self.by == "usd" else overlap(self._whole, self.by)
+        open_ = overlap(self._whole, self.by)
         stacks = f"{'leads' if open_ else 'is the best of'} {count} feasible stacks by {RANKINGS[self.by][1]}"
         among = "is the only feasible stack" if count == 1 else stacks
         what = told_value(row[self.by], self.by)
@@ -671,13 +669,13 @@ class OneSize(Result):
         return self.table.copy()
 
     def summary(self) -> str:
-        """Return whether one stack wins all, and the cost of choosing one size, in words."""
+        """Return how many stacks lead in some case, by the medians, and the cost of choosing one size, in words."""
         different, cases = len(set(self.wins.values())), len(self.wins)
-        win = "stacks win" if different > 1 else "stack wins"
+        lead = "stacks lead" if different > 1 else "stack leads"
         left = f"; left out: {self.left} that no stack can do within the limits" if self.left else ""
         return (
-            f"{different} {win} {cases} cases; {stack_rows()[self.size]['name']} alone does {self.does} of them "
-            f"for {times(self.penalty)} of the best as a geometric mean, "
+            f"{different} {lead} in {cases} cases, by the medians; {stack_rows()[self.size]['name']} alone does "
+            f"{self.does} of them for {times(self.penalty)} of the best as a geometric mean, "
             f"{times(self.worst)} at most{left}"
         )
 

@@ -19,11 +19,11 @@ from cookbook.panels.options import networks, printed
 from cookbook.panels.shell import Off, Panel, Picture, View, panel_call
 from cookbook.panels.text import KILO, counted, dollar_range, duration, in_words, percent
 from cookbook.topics.costs.cost import UNVALIDATED
-from cookbook.topics.devices.comparison import doubt
 from cookbook.topics.purchase import charts
+from cookbook.topics.purchase.places import BY_HOUR
 from cookbook.topics.purchase.stack import OneSize, StackChoice, one_size, pick_stack, several, times
 from cookbook.topics.purchase.stack_sizes import SERVE, TASKS, TRAIN, told_time
-from cookbook.topics.purchase.where import horizon, rank
+from cookbook.topics.purchase.where import horizon, overlap, rank
 from cookbook.topics.purchase.where_panel import (
     DEADLINES,
     UNQUOTED,
@@ -75,6 +75,7 @@ SHORT = {
     "one copy": "too little memory",
     "services": "no such service",
     "no list price": "no list price",
+    "no row of": "no price known",
     "one request": "does not fit",
 }
 
@@ -310,18 +311,18 @@ def _draw(values: dict[str, Any], _pinned: View | None) -> View:
     row = _frame(choice).iloc[0]
     whole = values["picture"] == "matrix"
     sizes = _matrix(values["task"], tuple(arguments.items())) if whole else None
-    costs = partial(cost_picture, _frame(choice), choice.best, choice.odds, "stack", _short)
+    costs = partial(cost_picture, _frame(choice), choice.best, "stack", _short)
     return View(
         answer=(_of_all(sizes, values["task"], row) if sizes else _answer(choice, values))
         + quoted_price("stacks", values),
-        headline={"stacks that win": float(len(set(sizes.wins.values())))} if sizes else {"cost": float(row["usd"])},
+        headline={"cheapest stacks": float(len(set(sizes.wins.values())))} if sizes else {"cost": float(row["usd"])},
         chips=_chips(choice),
         picture=_grid(sizes, values["task"]) if sizes else costs(),
         parts=money_parts(choice.where, choice.best),
         parts_title=f"{row['name']}: {costs_over(choice.wanted.years)}",
         table=partial(_matrix_table, sizes) if sizes else partial(_table, choice),
         data=(lambda: sizes.table) if sizes else partial(_frame(choice).reset_index),
-        sources=partial(figure_sources, choice.where, {"recalled-typical": "stacks and usual targets"}),
+        sources=partial(figure_sources, choice.where, {"recalled-typical": "stacks and typical targets"}),
         code=_code(values, arguments),
         stood_for={name: value for name, value in _usual(choice).items() if values[name] in (None, USUAL)},
     )
@@ -357,7 +358,7 @@ def _answer(choice: StackChoice, values: dict[str, Any]) -> str:
     """Return the answer: the best stack, its certainty, its composition, and what would change it."""
     table = _frame(choice)
     row, count = table.iloc[0], int(table["will_do"].sum())
-    among = rank(count, "stack", doubt(choice.odds[choice.best], row["tier"]))
+    among = rank(count, "stack", overlap(table, "usd"))
     network = printed("models", "name", "title", str(choice.wanted.model))
     # Samples of a service draw prices alone.
     serves = choice.wanted.task == SERVE
@@ -369,7 +370,7 @@ def _answer(choice: StackChoice, values: dict[str, Any]) -> str:
         f"{percent(choice.odds[choice.best])} of {samples}{second}. "
         f"{values['application'].capitalize()}, {DOES[values['task']]}: {network}, {_does(choice, row)}"
         f"{_within(choice)}. "
-        f"Stack: {_made_of(row)}. Changes with: {_turns(choice)}."
+        f"Stack: {_made_of(choice, row)}. Changes with: {_turns(choice)}."
     )
 
 
@@ -392,14 +393,18 @@ def _within(choice: StackChoice) -> str:
     return f", within {' and '.join(limits)}" if limits else ""
 
 
-def _made_of(row: Any) -> str:
-    """Accelerators, storage, network and software of a stack."""
+def _made_of(choice: StackChoice, row: Any) -> str:
+    """Accelerators with the number of prices behind theirs, a typical machine, storage, network and software."""
+    rows = choice.where.places[choice.best].figures["price"].rows
     device = printed("accelerators", "key", "name", row["accelerator"])
-    system = f" in {printed('systems', 'key', 'name', row['system'])}" if row["system"] else ""
+    priced = {0: "", 1: " at a single price"}.get(rows, f" at the median of {rows} prices")
+    other = " (the price may be another provider's)" if rows and row["way"] in BY_HOUR else ""
+    system = f" in a machine like {printed('systems', 'key', 'name', row['system'])}{other}," if row["system"] else ","
     storage = printed("storage", "key", "name", row["storage"])
     count = f"{row['machines']:,.0f} machines of " if row["machines"] > 1 else ""
     software = SOFTWARE.get(row["software"], row["software"])
-    return f"{count}{row['devices'] // row['machines']:,} × {device}{system}, {storage}, {row['network']}, {software}"
+    each = f"{row['devices'] // row['machines']:,} × {device}"
+    return f"{count}{each}{priced}{system} {storage}, {row['network']}, {software}"
 
 
 def _turns(choice: StackChoice, most: int = 2) -> str:
@@ -446,10 +451,15 @@ def _of_all(sizes: OneSize, task: str, row: Any) -> str:
         sizes.left
     )
     return (
-        f"**{counted(different, 'stack')}** {'wins' if different == 1 else 'win'} the "
-        f"{counted(cases, f'{DOES[task]} application')}: {fits}. Winners: {winners}. One size: {name}; {alone}.{left} "
-        f"Your application: {row['name']}, {dollars(row['usd'])}."
+        f"**{counted(different, 'stack')}** {_least(different, cases, task)}: {fits}. Cases: {winners}. "
+        f"One size: {name}; {alone}.{left} Your application: {row['name']}, {dollars(row['usd'])}."
     )
+
+
+def _least(different: int, cases: int, task: str) -> str:
+    """Return what the cheapest stacks of all cases do, in words: intervals are not compared."""
+    verb = "costs" if different == 1 else "cost"
+    return f"{verb} least by the medians in the {counted(cases, f'{DOES[task]} application')}"
 
 
 def _chips(choice: StackChoice) -> tuple[tuple[str, str], ...]:
@@ -505,10 +515,7 @@ def _grid(sizes: OneSize, task: str) -> Picture:
         }
     ).reset_index(drop=True)
     different, cases = len(set(sizes.wins.values())), len(sizes.wins)
-    title = (
-        f"{counted(different, 'stack')} {'wins' if different == 1 else 'win'} the "
-        f"{counted(cases, f'{DOES[task]} application')}"
-    )
+    title = f"{counted(different, 'stack')} {_least(different, cases, task)}"
     order = list(dict.fromkeys(sizes.table["application"]))
     return Picture("matrix", frame, title, {"rows": row_order(frame), "cases": order})
 

@@ -14,7 +14,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog import constant
@@ -26,7 +25,6 @@ from cookbook.prediction.kinds.transformer import answers_tokens
 from cookbook.prediction.match import match_storage
 from cookbook.result import Result
 from cookbook.topics.costs.cost import BOUGHT, HOUR, HOURS_PER_YEAR, MONTHS, active_seconds
-from cookbook.topics.devices.comparison import evidence, lead
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import PER_TOKEN, Place, Task
 from cookbook.topics.runs.finetuning import finetune
@@ -257,15 +255,6 @@ def _trained(wanted: Wanted, row: Mapping[str, Any]) -> Candidate:
     )
     limit = str(np.ravel(step.bottleneck)[0]).replace("_", " ")
     return Candidate(row["key"], row["name"], place, row, limit=limit, software=_software(step.assumed))
-
-
-def overlap(table: pd.DataFrame, by: str) -> str:
-    """Return why the first of a ranked table only leads by a column; "" where it is called the best."""
-    ends = (table[f"{by}{end}"] for end in ("", "_low", "_high"))
-    first = lead(*ends, evidence=[evidence(tier) for tier in table["tier"]], able=table["will_do"])
-    if first is None or first.named:
-        return ""
-    return "but not clearly" if first.rivals else "by its datasheet alone"
 
 
 def _software(assumed: Any) -> str:

@@ -22,7 +22,7 @@ from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.kinds.transformer import USUAL_SEQ
 from cookbook.result import Result, plain
 from cookbook.topics.costs.cost import BOUGHT, HOUR, HOURS_PER_YEAR, MONTHS
-from cookbook.topics.devices.comparison import doubt
+from cookbook.topics.devices.comparison import evidence, lead
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Task, costs, drawn, total
 from cookbook.units import shown
@@ -49,6 +49,15 @@ def rank(feasible: int, noun: str, open_: str) -> str:
     return f"leads {feasible} feasible {noun}s, {open_}" if open_ else f"is the cheapest of {feasible} feasible {noun}s"
 
 
+def overlap(table: pd.DataFrame, by: str) -> str:
+    """Return why the first of a table only leads by a column; "" where it is called the best."""
+    ends = (table[f"{by}{end}"] for end in ("", "_low", "_high"))
+    first = lead(*ends, evidence=[evidence(tier) for tier in table["tier"]], able=table["will_do"])
+    if first is None or first.named:
+        return ""
+    return "but not clearly" if first.rivals else "by its datasheet alone"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class WhereToRun(Result):
     """Every place for one task.
@@ -70,7 +79,7 @@ class WhereToRun(Result):
         if self.best is None:
             return f"none of {len(self.places)} options is feasible"
         row, will_do = self._table.loc[self.best], int(self._table["will_do"].sum())
-        among = rank(will_do, "option", doubt(self.odds[self.best], row["tier"]))
+        among = rank(will_do, "option", overlap(self._table, "usd"))
         return f"{row['name']}, {units.dollars(row['usd'])} over {horizon(self.task.years)}, {among}"
 
     def to_dict(self) -> dict[str, Any]:

@@ -34,8 +34,16 @@ from cookbook.panels.options import (
 from cookbook.panels.shell import Panel, Part, Picture, View, model_text, panel_call
 from cookbook.panels.text import DAY, KILO, Source, at_your_price, counted, dollar_range, duration, percent
 from cookbook.topics.costs.cost import BOUGHT, MONTHS, UNVALIDATED
-from cookbook.topics.devices.comparison import doubt
-from cookbook.topics.purchase.where import UNTIMED, BreakEven, WhereToRun, break_even, cumulative, horizon, rank
+from cookbook.topics.purchase.where import (
+    UNTIMED,
+    BreakEven,
+    WhereToRun,
+    break_even,
+    cumulative,
+    horizon,
+    overlap,
+    rank,
+)
 from cookbook.topics.purchase.where import where_to_run as compare
 from cookbook.units import dollars, human
 
@@ -463,7 +471,7 @@ def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network
     band = dollar_range(row["usd_low"], row["usd_high"])
     bought = f"; {dollars(row['usd_to_buy'])} to buy, counted by use" if row["way"] == BOUGHT else ""
     after = f" after {human(row['upload_hours'] * 3600, 's')} of upload" if row["upload_hours"] > 0 else ""
-    among = rank(count, "option", doubt(comparison.odds[best], row["tier"]))
+    among = rank(count, "option", overlap(frame, "usd"))
     return (
         f"**{dollars(row['usd'])}** over {horizon(comparison.task.years)}: {row['name']} {among}. Interval (80 %): "
         f"{band}{several}; the cheapest in {percent(comparison.odds[best])} of Monte Carlo samples. Run: "
@@ -527,13 +535,12 @@ def _costs(comparison: WhereToRun) -> Picture:
     where = f"data {RULES[comparison.task.private]} and {human(comparison.task.deadline, 's')} per run"
     rows = _frame(comparison).sort_values("usd", kind="stable")
     nothing = f"No option is feasible with {where}"
-    return cost_picture(rows, comparison.best, comparison.odds, "option", _short, nothing)
+    return cost_picture(rows, comparison.best, "option", _short, nothing)
 
 
 def cost_picture(
     rows: pd.DataFrame,
     best: str | None,
-    odds: Mapping[str, float],
     noun: str,
     beside: Callable[[Any], str],
     nothing: str = "",
@@ -546,8 +553,6 @@ def cost_picture(
         Frame of a comparison, in the order of the chart.
     best : str or None
         Key of the cheapest feasible row; None where there is none.
-    odds : mapping of str to float
-        Share of the samples in which each feasible row is the cheapest.
     noun : str
         What a row is called.
     beside : callable
@@ -556,7 +561,7 @@ def cost_picture(
         The takeaway where no row is feasible.
     """
     first = rows.loc[best or rows.index[0]]
-    open_ = doubt(odds[best], first["tier"]) if best else ""
+    open_ = overlap(rows, "usd")
     frame = pd.DataFrame(
         {
             "row": rows["name"],

@@ -14,7 +14,7 @@ import pytest
 import cookbook as cb
 from cookbook import catalog
 from cookbook.prediction.kinds.input_pipeline_arguments import mismatch
-from cookbook.topics.purchase import stack_sizes
+from cookbook.topics.purchase import stack_panel, stack_sizes
 from cookbook.topics.purchase.stack import StackChoice, one_size, pick_stack
 from cookbook.topics.purchase.stack_limits import contradiction
 
@@ -444,3 +444,18 @@ def test_an_own_price_in_the_panel_is_that_of_the_call():
         assert "Price: Cloud, 8 × H100 is at your price of $0.40 per hour" in panel.answer
     panel.update(picture="matrix")
     assert "prices=" in panel.code and not panel.shown["error"]
+
+
+def test_the_panel_says_how_many_prices_stand_behind_a_stack_and_that_its_machine_is_typical() -> None:
+    rented = cb.panels.stack("image", "train", runs=4)
+    single = "8 × Instinct MI300X at a single price in a machine like Oracle BM.GPU.MI300X.8 (the price may be another"
+    assert single in rented.answer
+    rented.update(quoted="cloud-mi300x", hourly=1.5)
+    assert "8 × Instinct MI300X in a machine like Oracle BM.GPU.MI300X.8, " in rented.answer
+    bought = cb.panels.stack("sensor", "serve", private="in house")
+    assert " at a single price" in bought.answer and "another provider's" not in bought.answer
+
+
+def test_a_stack_without_a_price_is_not_called_impossible(image: StackChoice) -> None:
+    beside = {row["name"]: stack_panel._short(row) for _, row in image.frame().iterrows()}
+    assert beside["Workstation, 1 × RTX 5090"] == "no price known" and "not possible" not in beside.values()

@@ -145,7 +145,7 @@ def test_every_place_is_there_with_a_cost_or_a_reason(found):
 
 
 def test_a_summary_calls_no_place_the_cheapest_where_another_often_is():
-    """As the panel: the first of several by its odds; alone, there is no other."""
+    """As the panel: the first of several whose intervals overlap; alone, there is no other."""
     several, alone = (
         cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, places=places)
         for places in (None, ["cloud-h100"])
@@ -154,6 +154,18 @@ def test_a_summary_calls_no_place_the_cheapest_where_another_often_is():
     assert several.summary().endswith(" feasible options, but not clearly")
     assert ", leads " in several.summary()
     assert alone.summary().endswith(" over 3 years, is the only feasible option")
+
+
+def test_odds_do_not_make_a_cheapest_where_intervals_overlap():
+    """One rule of comparison for records and panels: the interval must not overlap any other's."""
+    found = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", epochs=3, runs=8, years=2, seq=2048)
+    able = found.frame().query("will_do").sort_values("usd", kind="stable")
+    assert found.odds[found.best] > 0.8 and able["usd_low"].iloc[1:].min() < able["usd_high"].iloc[0]
+    assert found.summary().endswith(", but not clearly")
+    apart = cb.planning.where_to_run(
+        "llama3.2_3b", "ultrachat-200k", epochs=3, runs=8, seq=2048, places=["spot-h100", "on-premises-h100"]
+    )
+    assert apart.summary().endswith(", is the cheapest of 2 feasible options")
 
 
 def test_hours_are_those_of_the_prediction(found):
