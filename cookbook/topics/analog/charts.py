@@ -31,7 +31,7 @@ _CURVE_KEY = (
     "The line is the mean of the draws, the band worst to best. Dashed is floating point; the ring is your choice."
 )
 _ROOF_KEY = (
-    "Weights stay in a crossbar, so its lines are level. Digital devices are at design power. Marks are this network."
+    "Weights stay in a crossbar, so its lines are level. Digital devices are at board power. Marks are this network."
 )
 _BESIDE_KEY = "Diamonds are published peaks, circles our values for the same tile and bits. Nothing is fitted to them."
 _LABEL_WIDTH = 190
@@ -88,7 +88,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `what` (roof, point or label), `id` (line), `kind` (a key of `ROOFS`), `x` [FLOP/B], `y` [FLOP/J],
+        Tidy rows: `what` (roof, point or label), `id` (line), `kind` (a key of `ROOFS`), `x` [OP/B], `y` [OP/J],
         `text` (words of a label, where `|` breaks the line, or of a point).
     title : str, optional
         The takeaway; by default the number of devices drawn.
@@ -108,12 +108,12 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 22)
     x = alt.X(
         "x:Q",
-        title="Arithmetic per byte of weights [FLOP/B], logarithmic",
+        title="Arithmetic per byte of weights [OP/B], logarithmic",
         axis=tenths,
         scale=look.log_scale("left", "right"),
     )
     y = alt.Y(
-        "y:Q", title="Operations per joule [FLOP/J], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top")
+        "y:Q", title="Operations per joule [OP/J], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top")
     )
     key = look.top_legend(columns=2, symbolType="stroke")
     colour = look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, key)
@@ -122,8 +122,8 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     )
     tip = [
         alt.Tooltip("text:N", title="device"),
-        alt.Tooltip("x:Q", title="FLOP/B", format=",.3~g"),
-        alt.Tooltip("y:Q", title="FLOP/J", format=".3~s"),
+        alt.Tooltip("x:Q", title="OP/B", format=",.3~g"),
+        alt.Tooltip("y:Q", title="OP/J", format=".3~s"),
     ]
     roof, point, name = (look.rows_of(role) for role in ("roof", "point", "label"))
     place = {"align": "right", "dy": 30, "fontSize": 12, "lineBreak": "|", "lineHeight": 16}
@@ -160,7 +160,7 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `row` (machine, in order from the top), `whose` (a key of `ORIGINS`), `value` [FLOP/J], missing where
+        Tidy rows: `row` (machine, in order from the top), `whose` (a key of `ORIGINS`), `value` [OP/J], missing where
         it is not known, `other` (the value of the other one), `text` (words at the right, once a row).
     title : str, optional
         The takeaway; by default the number of machines with both values.
@@ -179,7 +179,7 @@ def beside(frame: pd.DataFrame, title: str | None = None) -> Any:
     """
     scale, y = look.log_scale("low", "high"), look.rows_axis(_LABEL_WIDTH)
     x = alt.X(
-        "value:Q", title="Operations per joule [FLOP/J], logarithmic", scale=scale, axis=look.decade_axis("'~s'", 6, 18)
+        "value:Q", title="Operations per joule [OP/J], logarithmic", scale=scale, axis=look.decade_axis("'~s'", 6, 18)
     )
     marked = look.rows_with("value")
     tip = [alt.Tooltip("row:N", title="machine"), alt.Tooltip("whose:N"), *look.number_tips(".3~s", "value")]
