@@ -159,7 +159,8 @@ def test_every_door_asks_the_one_reader():
         assert row["usd_per_hour"] == price.median
     price = cost.hourly_usd("h100-sxm")
     whole = planning.where_to_run("resnet50", places=["cloud-h100"]).places["cloud-h100"].figures["price"]
-    assert (whole.low, whole.median) == pytest.approx((8 * price.low, 8 * price.median))
+    assert whole.median == pytest.approx(8 * price.median)
+    assert whole.low < 8 * price.low < 8 * price.high < whole.high, "a tenth of the list prices, not a quarter"
 
 
 def test_a_price_is_read_only_and_prints_short():
