@@ -20,7 +20,7 @@ from cookbook.publish.answers import LOADS, REQUESTS, WEIGHTS, Choices, answers,
 
 pytestmark = pytest.mark.browser
 FEW = Choices(("rtx-4090", "h100-sxm"), ("llama3_70b",), ("llama3_8b",), ("h100-sxm", "rtx-4090"))
-STATES, FEWER_STATES, LARGEST = 1000, 30, 1.5e6
+STATES, FEWER_STATES, LARGEST = 1000, 30, 2.2e6  # bytes, of 154 language models
 WIDTHS = (320, 400, 800, 1300)
 BITS = {"widest": None, "16-bit": 16, "8-bit": 8, "4-bit": 4}
 PARTS = ("runs", "need", "cost")

@@ -434,7 +434,7 @@ class _Engine:
         self.decoder = generation.decoder_of(self.rows)
         # Which tokens windows leave follows from the lengths of requests: costs are functions of tokens attended.
         self.parts: dict[str, Any] = {
-            "decoder": self.decoder._replace(windowed=0.0),
+            "decoder": self.decoder._replace(windowed=0.0, windowed_scores=0.0),
             "group": generation.group_of(self.rows),
             "engine": generation.engine_of(self.rows, engine.constants)._replace(in_turn=float(two_batches)),
         }

@@ -581,14 +581,14 @@ def _hourly(rows: pd.DataFrame) -> pd.DataFrame:
 
     Infinite where no number of devices is enough for a slow engine. Devices that the reader chose remain as many.
     """
-    answers, chosen = rows.filter(like="usd_per_million_output"), rows["devices_fast"].isna()
-    prices = answers.div(answers["usd_per_million_output"], axis=0).mul(rows["usd_per_hour"] / rows["devices"], axis=0)
+    prompts, chosen = rows.filter(like="usd_per_million_input"), rows["devices_fast"].isna()
+    prices = prompts.div(prompts["usd_per_million_input"], axis=0).mul(rows["usd_per_hour"] / rows["devices"], axis=0)
     slow = rows["devices_slow"].fillna(math.inf).where(~chosen, rows["devices"])
     return pd.DataFrame(
         {
             "usd": rows["usd_per_hour"],
-            "low": prices["usd_per_million_output_low"] * rows["devices_fast"].fillna(rows["devices"]),
-            "high": prices["usd_per_million_output_high"] * slow,
+            "low": prices["usd_per_million_input_low"] * rows["devices_fast"].fillna(rows["devices"]),
+            "high": prices["usd_per_million_input_high"] * slow,
         }
     )
 
