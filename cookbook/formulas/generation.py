@@ -247,8 +247,11 @@ def experts_read(tokens: Any, experts: Any, experts_per_token: Any) -> np.ndarra
     >>> experts_read([1, 4, 1000], 8, 2).round(3).tolist()
     [0.25, 0.684, 1.0]
     """
-    missed = 1 - np.asarray(experts_per_token, dtype=float) / np.asarray(experts, dtype=float)
-    return np.asarray(1 - np.maximum(missed, 0.0) ** np.maximum(np.asarray(tokens, dtype=float), 0.0))
+    tokens = np.asarray(tokens, dtype=float)
+    missed = np.maximum(1 - np.asarray(experts_per_token, dtype=float) / np.asarray(experts, dtype=float), 0.0)
+    if not np.any(missed):
+        return np.asarray(np.where(tokens + missed > 0, 1.0, 0.0))
+    return np.asarray(1 - missed ** np.maximum(tokens, 0.0))
 
 
 def attended_tokens(context: Any, window: Any = np.inf, windowed: Any = 0.0, span: Any = 0.0) -> np.ndarray:
@@ -288,6 +291,8 @@ def attended_tokens(context: Any, window: Any = np.inf, windowed: Any = 0.0, spa
     [4096.0, 6314.7]
     """
     middle, half = np.asarray(context, dtype=float), np.asarray(span, dtype=float) / 2
+    if not np.any(windowed):
+        return middle + np.zeros(np.broadcast_shapes(middle.shape, *map(np.shape, (window, windowed, span))))
     over, under = (np.maximum(middle + offset - window, 0.0) for offset in (half, -half))
     beyond = np.where(half > 0, (over - under) / np.where(half > 0, 2 * half, 1.0), over > 0)
     return np.asarray(middle - windowed * beyond * (over + under) / 2)
@@ -319,25 +324,32 @@ def _alternated(whole: dict[str, np.ndarray], half: dict[str, np.ndarray], use: 
     return {name: np.where(use, left.get(name, 2 * half[name]), part) for name, part in whole.items()}
 
 
-def _read_seconds(tokens: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
-    """Return the seconds in which the busiest device reads its weights, including its routed experts."""
-    touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
-    # Expected load of the most loaded of n devices where all experts are equally likely (Raab & Steger 1998).
+def _most_loaded(touched: Any, decoder: Decoder, group: Group) -> np.ndarray:
+    """Return the routed experts of the most loaded device over the mean of all that share them.
+
+    Expected load of the most loaded of n devices where all experts are equally likely (Raab & Steger 1998).
+    """
     mean = np.maximum(decoder.experts * touched / np.asarray(group.spread, dtype=float), 1e-9)
     largest = mean + np.sqrt(2 * mean * np.log(group.spread) * (1 - touched))
-    uneven = np.minimum(np.minimum(largest / mean, 1 / touched), group.spread)
+    return np.asarray(np.minimum(np.minimum(largest / mean, 1 / touched), group.spread))
+
+
+def _read_seconds(touched: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+    """Return the seconds in which the busiest device reads its weights, including the share of routed experts."""
+    uneven = _most_loaded(touched, decoder, group) if np.any(np.greater(group.spread, 1)) else 1.0
     experts = decoder.expert_bytes * touched * uneven / group.replicas * engine.expert_reading
     return np.asarray((decoder.weight_bytes + experts) / (group.shards * group.mem_bandwidth * engine.weight_share))
 
 
-def _multiplied_weights(tokens: Any, own: Any, last: Any, decoder: Decoder, group: Group, engine: Engine) -> np.ndarray:
+def _multiplied_weights(
+    tokens: Any, touched: Any, own: Any, last: Any, decoder: Decoder, group: Group, engine: Engine
+) -> np.ndarray:
     """Return the weights that one device multiplies tokens with: all of its replica, and the even part of all experts'.
 
     An expert works on whole tiles of tokens, of which the last is half empty on average, and at a pace of its own.
     """
     sent = decoder.expert_bytes * decoder.experts_per_token / decoder.experts
     routed = decoder.active * sent / np.maximum(sent + decoder.weight_bytes, 1.0)
-    touched = experts_read(tokens, decoder.experts, decoder.experts_per_token)
     filled = tokens + decoder.experts * touched / decoder.experts_per_token * engine.expert_tile / 2
     dense = (decoder.active - routed) * own + decoder.head * last
     return np.asarray((dense + engine.expert_pace * routed * filled / group.replicas) / group.shards)
@@ -356,16 +368,26 @@ def _communication_seconds(tokens: Any, decoder: Decoder, group: Group, engine: 
     shards, traffic = np.asarray(group.shards, dtype=float), tokens * decoder.hidden * ACTIVATION
     ring = _start_seconds(shards, engine) + 2 * (shards - 1) / shards * traffic / group.link
     hops = (np.asarray(group.stages, dtype=float) - 1) * (engine.start_seconds + traffic / group.link / shards)
-    # Tokens of replicas go to the devices of their experts and come back, in the place of the second sum: once over
-    # the network to each node that has some, and on within it (Zhao et al., Insights into DeepSeek-V3, 2025).
-    replicated, spread, nodes = (
-        np.asarray(group.replicas) > 1,
-        *(np.asarray(count, dtype=float) for count in (group.spread, group.nodes)),
+    sent = (
+        _dispatched_seconds(traffic / shards, ring, decoder, group, engine)
+        if np.any(np.greater(group.replicas, 1))
+        else ring
     )
-    others, beyond = (experts_read(decoder.experts_per_token, count, 1) * (count - 1) for count in (spread, nodes))
-    away = traffic / shards * (others / group.link + beyond / group.network)
-    sent = np.where(replicated, 2 * (_start_seconds(spread, engine) + away), ring)
     return np.asarray(SUMS / 2 * decoder.layers * (ring + sent) + hops)
+
+
+def _dispatched_seconds(
+    traffic: np.ndarray, ring: np.ndarray, decoder: Decoder, group: Group, engine: Engine
+) -> np.ndarray:
+    """Return the seconds in which tokens of replicas reach the devices of their experts and come back.
+
+    That takes the place of the second sum of a layer: once over the network to each node that has some of the experts,
+    and on within it (Zhao et al., Insights into DeepSeek-V3, 2025).
+    """
+    spread, nodes = (np.asarray(count, dtype=float) for count in (group.spread, group.nodes))
+    others, beyond = (experts_read(decoder.experts_per_token, count, 1) * (count - 1) for count in (spread, nodes))
+    away = traffic * (others / group.link + beyond / group.network)
+    return np.where(np.asarray(group.replicas) > 1, 2 * (_start_seconds(spread, engine) + away), ring)
 
 
 def _start_seconds(devices: np.ndarray, engine: Engine) -> np.ndarray:
@@ -495,15 +517,13 @@ def _step_parts(
     """Return the parts of one pass with this number of sequences."""
     shards = np.asarray(group.shards, dtype=float)
     new, bandwidth, own = 1 + np.asarray(drafted, dtype=float), group.mem_bandwidth, _per_replica(part, group)
-    tokens = own * new
-    weights = _read_seconds(part * new, decoder, group, engine)
-    products = (
-        2 * _multiplied_weights(part * new, tokens, tokens, decoder, group, engine) / (group.peak * engine.decode_share)
-    )
+    tokens, routed = own * new, part * new
+    touched = experts_read(routed, decoder.experts, decoder.experts_per_token)
+    multiplied = _multiplied_weights(routed, touched, tokens, tokens, decoder, group, engine)
     cache = own * _attended(context, decoder, span) * decoder.cache_bytes / np.minimum(shards, decoder.cache_heads)
     return {
-        "weights": weights,
-        "products": np.asarray(products),
+        "weights": _read_seconds(touched, decoder, group, engine),
+        "products": np.asarray(2 * multiplied / (group.peak * engine.decode_share)),
         "cache": cache * (1 + engine.query_cost * (decoder.queries - 1)) / (bandwidth * engine.cache_share)
         + _state_seconds(own, 1 + new, decoder, group, engine),
         "elementwise": tokens * _activation_bytes(decoder, engine) / bandwidth,
@@ -622,10 +642,9 @@ def _pass_parts(
     shards, length = np.asarray(group.shards, dtype=float), np.asarray(tokens, dtype=float)
     new = np.maximum(length * (1 - np.asarray(cached, dtype=float)), 1.0)
     own = _per_replica(prompts, group)
-    weights = _read_seconds(prompts * new, decoder, group, engine)
-    rate = group.peak * engine.prompt_share
-    products = 2 * _multiplied_weights(prompts * new, own * new, own, decoder, group, engine) / rate
-    new_tokens = own * new
+    new_tokens, routed = own * new, prompts * new
+    touched = experts_read(routed, decoder.experts, decoder.experts_per_token)
+    multiplied = _multiplied_weights(routed, touched, new_tokens, own, decoder, group, engine)
     # Each new token attends to the tokens before it: half of the new ones, and all cached ones.
     near = np.where(np.isnan(decoder.windowed_scores), decoder.windowed, decoder.windowed_scores)
     context_tokens = attended_tokens(length - new / 2, decoder.window, near, new)
@@ -636,22 +655,21 @@ def _pass_parts(
     written = (
         attending * decoder.heads * new_tokens * attended_tokens(length, decoder.window, near) * engine.score_bytes
     )
-    touched = new_tokens * _activation_bytes(decoder, engine) / group.mem_bandwidth
     busy = 1 + engine.attention_ramp * shards / np.maximum(new_tokens * decoder.heads, 1.0)
     # Pieces of a pass fill the stages of a pipeline one after the other.
     stages = np.asarray(group.stages, dtype=float)
     pieces = np.maximum(np.maximum(new_tokens / engine.piece, np.minimum(own, stages)), 1.0)
     filled = (pieces + stages - 1) / (pieces * stages)
     parts = {
-        "weights": weights * filled,
-        "products": np.asarray(products * filled),
+        "weights": _read_seconds(touched, decoder, group, engine) * filled,
+        "products": np.asarray(2 * multiplied / (group.peak * engine.prompt_share) * filled),
         "attention": (
             scores * busy / (shards * group.wide_peak * engine.attention_share)
             + written / (shards * group.mem_bandwidth)
             + _state_seconds(own, 2.0, decoder, group, engine)
         )
         * filled,
-        "elementwise": touched * filled,
+        "elementwise": new_tokens * _activation_bytes(decoder, engine) / group.mem_bandwidth * filled,
         "tensor_exchange": _communication_seconds(new_tokens, decoder, group, engine) * filled,
     }
     work, started = _total_seconds(parts), decoder.layers * engine.prompt_seconds
