@@ -132,8 +132,15 @@ class Keyed(Protocol):
 DEVICE = Field.record(str, Keyed, what="device", give="an accelerator or a system such as 'h100-sxm'")
 
 
-@checked(name=DEVICE, way=WAY, since=SINCE_YEAR, together=Field.count(high=1_000_000))
-def hourly_usd(name: Any, way: str = "on demand", since: int | None = None, together: int = 1) -> Price:
+# Shares of the rows below the two ends of a list price, by the name of its range.
+RANGES = {"quartiles": (0.25, 0.75), "deciles": (0.1, 0.9)}
+RANGE = Field.choice(*RANGES)
+
+
+@checked(name=DEVICE, way=WAY, since=SINCE_YEAR, together=Field.count(high=1_000_000), ends=RANGE)
+def hourly_usd(
+    name: Any, way: str = "on demand", since: int | None = None, together: int = 1, ends: str = "quartiles"
+) -> Price:
     """Return the price of one hour of an accelerator, or of a system [USD/h].
 
     For rent, it is the median and the quartiles of cloud prices in the twelve months up to the newest list; a system
@@ -155,6 +162,8 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None, toge
         First year to count, instead of the newest twelve months; rows without a date are left out.
     together : int
         Accelerators that one machine must have; spot prices only.
+    ends : str
+        ``quartiles``, or ``deciles``: low and high are the 10th and the 90th percentile.
 
     Raises
     ------
@@ -171,12 +180,12 @@ def hourly_usd(name: Any, way: str = "on demand", since: int | None = None, toge
     >>> hourly_usd("power8-nvlink").why
     'no row of data/cloud_prices.csv states a price on demand of power8-nvlink'
     """
-    kind, key = table_key(name)
+    kind, key = _table_key(name)
     if not kind:
         return missing("USD/h", f"{key} is made up: nobody sells it, so that no price is known; give your own")
     if way == BOUGHT:
-        return _spread(_purchase(kind, key, since))
-    return _rented(kind, key, way, since, together if way == SPOT else 1)
+        return _spread(_purchase(kind, key, since, ends))
+    return _rented(kind, key, way, since, together if way == SPOT else 1, ends)
 
 
 @checked(accelerator=DEVICE, way=WAY, since=SINCE_YEAR)
@@ -196,7 +205,7 @@ def device_usd(accelerator: Any, way: str = "on demand", since: int | None = Non
     True
     """
     whole = hourly_usd(accelerator, way, since)
-    kind, key = table_key(accelerator)
+    kind, key = _table_key(accelerator)
     return times(whole, 1 / float(_row("systems", key)["devices"]), whole.unit) if kind == "systems" else whole
 
 
@@ -213,15 +222,15 @@ def hour_usd(accelerator: Any, hourly: float | None = None, way: str = "on deman
     return given(hourly, "USD/h")
 
 
-@checked(name=DEVICE, since=SINCE_YEAR)
-def bought_usd(name: Any, since: int | None = None) -> Price:
+@checked(name=DEVICE, since=SINCE_YEAR, ends=RANGE)
+def bought_usd(name: Any, since: int | None = None, ends: str = "quartiles") -> Price:
     """Return the purchase price of an accelerator, or of a system [USD].
 
     A system without a price counts its accelerators.
 
     Parameters
     ----------
-    name, since
+    name, since, ends
         As in `hourly_usd`; the price of a system is not dated, so its note states its age.
 
     Raises
@@ -234,14 +243,14 @@ def bought_usd(name: Any, since: int | None = None) -> Price:
     >>> bought_usd("tinybox-green").median
     25000.0
     """
-    kind, key = table_key(name)
+    kind, key = _table_key(name)
     if not kind:
         return missing("USD", f"{key} is made up: nobody sells it, so that no price is known; give your own")
     priced = kind == "systems" and not math.isnan(_row("systems", key)["price_usd"])
-    return _purchase(kind, key, None if priced else since)
+    return _purchase(kind, key, None if priced else since, ends)
 
 
-def table_key(name: Any) -> tuple[str, str]:
+def _table_key(name: Any) -> tuple[str, str]:
     """Return table and key of a name or a record; no table for a record of the reader's own, with its name."""
     if not isinstance(name, str):
         return ("accelerators", name.key) if name.key in _keys() else ("", str(name.name))
@@ -260,26 +269,26 @@ def _keys() -> frozenset[str]:
 
 
 @lru_cache(maxsize=2048)
-def _rented(kind: str, key: str, way: str, since: int | None, together: int) -> Price:
+def _rented(kind: str, key: str, way: str, since: int | None, together: int, ends: str) -> Price:
     prices = _since(table("cloud_prices"), since)
     if kind == "accelerators":
         rows = prices[prices["accelerator_key"] == key]
-        rows = on_the_market(rows, since, together) if way == SPOT else rows
+        rows = _on_the_market(rows, since, together) if way == SPOT else rows
         reason = f"no row of data/cloud_prices.csv states a price {way} of {key}{_from(since)}"
-        return _offered(rows, way, reason, rows["devices"], since)
+        return _offered(rows, way, reason, rows["devices"], since, ends)
     system = _row("systems", key)
     spelling = normalise(system["name"])
     instances = [normalise(f"{p} {i}") for p, i in zip(prices["provider"], prices["instance"], strict=True)]
     rows = prices[[instance == spelling for instance in instances]]
     if rows[RENT[way]].notna().any():
-        return replace(_offered(rows, way, "", 1.0, since), note="the instance as a whole")
+        return replace(_offered(rows, way, "", 1.0, since, ends), note="the instance as a whole")
     if not system["accelerator_key"]:
         return missing("USD/h", f"no cloud lists {key}, and which accelerator it holds is not certain")
-    one = _rented("accelerators", system["accelerator_key"], way, since, int(system["devices"]))
+    one = _rented("accelerators", system["accelerator_key"], way, since, int(system["devices"]), ends)
     return _devices(one, system)
 
 
-def on_the_market(rows: pd.DataFrame, since: int | None, together: int) -> pd.DataFrame:
+def _on_the_market(rows: pd.DataFrame, since: int | None, together: int) -> pd.DataFrame:
     """Return spot offers at most at what the provider asks on demand; of `together` devices where three are."""
     on_demand = (rows[RENT["on demand"]] / rows["devices"]).groupby(rows["provider"]).max()
     spot = rows[RENT[SPOT]] / rows["devices"]
@@ -293,33 +302,34 @@ def on_the_market(rows: pd.DataFrame, since: int | None, together: int) -> pd.Da
     return rows[enough] if enough.sum() >= FEWEST_TOGETHER else rows
 
 
-def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any, since: int | None) -> Price:
+def _offered(rows: pd.DataFrame, way: str, why: str, devices: Any, since: int | None, ends: str) -> Price:
     """Return the rows' prices per device-hour; a reservation as a share of the on-demand price."""
     usual, column = RENT["on demand"], RENT[way]
     both = rows[rows[column].notna() & rows[usual].notna()]
     if not way.startswith("reserved") or both.empty:
-        return _price(rows[column] / devices, rows, why, since)
-    now = _offered(rows, "on demand", why, devices, since)
-    share = _price(both[column] / both[usual], both, why, since, "ratio")
+        return _price(rows[column] / devices, rows, why, since, ends)
+    now = _offered(rows, "on demand", why, devices, since, ends)
+    share = _price(both[column] / both[usual], both, why, since, ends, "ratio")
     lists = "1 list that states both" if share.rows == 1 else f"{share.rows} lists that state both"
     note = f"{100 * share.median:.0f} % of the on-demand price, from {lists}"
     return replace(times(now, share, "USD/h"), note=note)
 
 
 @lru_cache(maxsize=2048)
-def _purchase(kind: str, key: str, since: int | None) -> Price:
+def _purchase(kind: str, key: str, since: int | None, ends: str) -> Price:
     if kind == "accelerators":
         prices = _since(table("hardware_prices"), since)
         rows = prices[prices["accelerator_key"] == key]
         reason = f"no row of data/hardware_prices.csv states a price of {key}{_from(since)}"
-        return _price(rows["usd_per_device"], rows, reason, since, "USD")
+        return _price(rows["usd_per_device"], rows, reason, since, ends, "USD")
     system = _row("systems", key)
     if since is None and not math.isnan(system["price_usd"]):
         cost, source = float(system["price_usd"]), tuple(system["source"].split(";"))
         return Price(cost, cost, cost, "USD", rows=1, source=source, note=system["note"])
     if not system["accelerator_key"]:
         return missing("USD", f"data/systems.csv has no price of {key}, nor for certain its accelerator")
-    return _devices(_purchase("accelerators", system["accelerator_key"], since), system, ", with the server or without")
+    one = _purchase("accelerators", system["accelerator_key"], since, ends)
+    return _devices(one, system, ", with the server or without")
 
 
 def _spread(price: Price) -> Price:
@@ -592,15 +602,15 @@ def carbon(region: str = "us") -> Price:
     return stated("carbon_intensity", region=row["carbon"])
 
 
-def _price(values: pd.Series, rows: pd.DataFrame, why: str, since: int | None, unit: str = "USD/h") -> Price:
-    """Return the quartiles of the priced rows: all of them where `since` has chosen them, else the newest year's."""
+def _price(values: pd.Series, rows: pd.DataFrame, why: str, since: int | None, ends: str, unit: str = "USD/h") -> Price:
+    """Return median and ends of the priced rows: all of them where `since` has chosen them, else the newest year's."""
     stating = values.notna()
     if since is None:
         stating &= newest_year(rows["date"].where(stating, ""))
     if not stating.any():
         return missing(unit, why)
     selected, rows = values[stating], rows[stating]
-    low, median, high = (float(selected.quantile(share)) for share in (0.25, 0.5, 0.75))
+    low, median, high = (float(selected.quantile(share)) for share in (RANGES[ends][0], 0.5, RANGES[ends][1]))
     return Price(low, median, high, unit, *_dates(rows["date"]), len(selected), _sources(rows))
 
 

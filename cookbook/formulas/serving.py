@@ -29,7 +29,7 @@ CLUSTER_GAPS = 0.2
 # Largest load at which a queue is computed although larger passes would shorten it.
 MAX_LOAD = 0.97
 DIMENSIONS = 9
-LOAD_FIELDS = ("prompt", "answer", "prompt_spread", "answer_spread", "window", "windowed")
+LOAD_FIELDS = ("prompt", "answer", "prompt_spread", "answer_spread", "window", "windowed", "windowed_scores")
 PERCENTILES = (50, 95, 99)
 
 
@@ -247,6 +247,7 @@ def held_tokens(
     answer_spread: float = 0.0,
     window: float = np.inf,
     windowed: float = 0.0,
+    windowed_scores: float | None = None,
 ) -> Array:
     r"""Return the tokens that a request caches and reads in decoding, and those that a prompt token attends to.
 
@@ -268,6 +269,8 @@ def held_tokens(
         Sliding window, as of `attended_tokens` [-].
     windowed : float
         Share of the layers that attend within it; 0 to 1 [-].
+    windowed_scores : float, optional
+        Share of the work on scores within it, where layers have heads of several sizes; by default `windowed` [-].
 
     Returns
     -------
@@ -285,6 +288,7 @@ def held_tokens(
     """
     if windowed == 1 and window <= 1:  # one token (or a state in its place), however many there were
         return np.array([window, window, 0.0])
+    near = windowed if windowed_scores is None else windowed_scores
     context = prompt + answer * (1 + answer_spread**2) / 2
     attended = prompt * (1 + prompt_spread**2) / 2
     progress = answer**2 * (1 + answer_spread**2) ** 3 / 3
@@ -293,8 +297,8 @@ def held_tokens(
         return np.array(
             [
                 *(
-                    float(attended_tokens(tokens, window, windowed, span))
-                    for tokens, span in ((context, answer), (attended, prompt))
+                    float(attended_tokens(tokens, window, share, span))
+                    for tokens, share, span in ((context, windowed, answer), (attended, near, prompt))
                 ),
                 max(square / context**2 - 1, 0.0),
             ]
@@ -304,7 +308,7 @@ def held_tokens(
         answers = _lognormal(answer, answer_spread, NORMAL[:, 8])
         length = prompts + UNIFORM[:, 2] * answers
         less = length - attended_tokens(length, window, windowed)
-        unattended = prompts / 2 - attended_tokens(prompts / 2, window, windowed, prompts)
+        unattended = prompts / 2 - attended_tokens(prompts / 2, window, near, prompts)
         context -= float(np.average(less, weights=answers))
         attended -= float(np.average(unattended, weights=prompts))
         square -= float(np.average((2 * length - less) * less, weights=answers))
@@ -683,6 +687,7 @@ def service_latencies(
     burstiness: float = 1.0,
     window: float = np.inf,
     windowed: float = 0.0,
+    windowed_scores: float | None = None,
     state: float = 0.0,
 ) -> dict[str, Any]:
     r"""Return throughput and latency percentiles of one engine in a steady state.
@@ -720,6 +725,8 @@ def service_latencies(
         Variance of the gaps between arrivals over their squared mean [-].
     window, windowed : float
         Sliding window, and the share of the layers that attend within it, as of `attended_tokens` [-].
+    windowed_scores : float, optional
+        Share of the work on scores within it, where layers have heads of several sizes; by default `windowed` [-].
     state : float
         Tokens whose keys and values take the memory of one sequence's state in layers that do not attend [-].
 
@@ -754,6 +761,7 @@ def service_latencies(
         "burstiness": float(burstiness),
         "window": float(window),
         "windowed": float(windowed),
+        "windowed_scores": windowed_scores,
         "state": float(state),
     }
     service = _Service(decode, prefill, load)

@@ -24,7 +24,7 @@ Source = tuple[str, str, str]
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
 MILLI, KILO, MILLION, GIBI = 1e-3, 1e3, 1e6, 2.0**30
 LONGEST, LONGEST_FILE = 300, 80  # letters of a reason, and of the name of a file
-MONTH = len("2026-05")
+MONTH_LETTERS = len("2026-05")
 # What arguments that are no fields of a scenario are called where a reader is told what was taken for them.
 ARGUMENTS = {
     "way": "way to pay",
@@ -400,7 +400,7 @@ def price_badge(price: Price) -> tuple[str, str]:
     '20 prices, 2025-11 to 2026-05'
     """
     if price.rows:
-        months = " to ".join(dict.fromkeys((price.first[:MONTH], price.last[:MONTH])))
+        months = " to ".join(dict.fromkeys((price.first[:MONTH_LETTERS], price.last[:MONTH_LETTERS])))
         return (
             f"{counted(price.rows, 'price')}, {months or 'undated'}",
             "Median and quartiles of on-demand list prices of the last twelve months. Set your own under More.",

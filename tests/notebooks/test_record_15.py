@@ -13,11 +13,11 @@ import cookbook as cb
 SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "15-beyond-digital.ipynb", as_version=4).cells}
 
 
-SHARES = (137 / 700, 300 / 700)  # of board power, as decoding was measured on an H200 of 700 W (arXiv:2605.11999)
+SHARES = (137 / 700, 300 / 700)  # of design power, as decoding was measured on an H200 of 700 W (arXiv:2605.11999)
 
 
 def ends_of(text: str) -> list[float]:
-    """Return a cell at board power and at the measured shares: "18.3 (3.6 to 7.9)" as three numbers, none as 0."""
+    """Return a cell at design power and at the measured shares: "18.3 (3.6 to 7.9)" as three numbers, none as 0."""
     board, _, rest = text.replace("none", "0").removesuffix(")").partition(" (")
     lower = [float(end) for end in (rest or board).split(" to ")]
     return [float(board), lower[0], lower[-1]]
@@ -42,11 +42,11 @@ def follows(cases: pd.DataFrame, record: dict[str, str]) -> bool:
     return (
         record["Choice"] == (shown if min(every) >= claim else "do not order" if max(every) < claim else undecided)
         and record[row]
-        == f"at board power {span(at[0], '.1f')} if idle tiles draw nothing, {span(at[1], '.1f')} if they draw a "
+        == f"at design power {span(at[0], '.1f')} if idle tiles draw nothing, {span(at[1], '.1f')} if they draw a "
         f"tenth of full power; at the lower end of its power {span(low[0], '.1f')} and "
         f"{span(low[1], '.1f')}; claimed: {claim:g}"
         and record[f"Largest batch with {claim:g} times"]
-        == f"at board power {span(at[2])}, with idle power {span(at[3])}; at the lower end {span(low[2])} and "
+        == f"at design power {span(at[2])}, with idle power {span(at[3])}; at the lower end {span(low[2])} and "
         f"{span(low[3])}"
         and f"converters ({span([float(text) for text in cases.iloc[:, 0]], '.2f')} pJ"
         in record["What would change it"]
@@ -55,7 +55,7 @@ def follows(cases: pd.DataFrame, record: dict[str, str]) -> bool:
 
 
 def carries_both_powers(cases: pd.DataFrame, digital: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether each gain at the lower end is the measured share of that at board power, and the record names both."""
+    """Whether each gain at the lower end is the measured share of that at design power, and the record names both."""
     board = cb.accelerator("h100-sxm").tdp_watts
     rows = [(text, 0.06) for place in (1, 2) for text in cases.iloc[:, place]]
     rows += [(text, 0.02 * ends_of(text)[0]) for text in digital[digital.index != "512"].to_numpy().ravel()]
@@ -64,7 +64,9 @@ def carries_both_powers(cases: pd.DataFrame, digital: pd.DataFrame, record: dict
         for text, near in rows
     )
     lower = " to ".join(f"{share * board:.0f}" for share in SHARES)
-    told = f"assumed: {board:.0f} W, its board power, as the upper end; as the lower end {lower} W (the shares measured"
+    told = (
+        f"assumed: {board:.0f} W, its design power, as the upper end; as the lower end {lower} W (the shares measured"
+    )
     return (
         proportional
         and record["Power of the GPU"].startswith(told)
@@ -83,7 +85,7 @@ def test_the_power_of_the_gpu_has_two_ends():
     for number in (
         "700/3.35 = 209 pJ",
         "137 to 300 W on an H200",
-        "20 to 43 % of board power",
+        "20 to 43 % of design power",
         "41 to 90 pJ for an H100",
     ):
         assert number in SAID["explain3"]
@@ -96,7 +98,7 @@ def test_the_power_of_the_gpu_has_two_ends():
 
 
 def by_formula(batch: int, idle_share: float, pace: bool) -> float:
-    """Return the gain by the formula of section 4 at board power; `pace`: with the ends of both fractions."""
+    """Return the gain by the formula of section 4 at design power; `pace`: with the ends of both fractions."""
     mapped, gpu = cb.planning.map_to_crossbars("llama3_8b", cb.planning.crossbar_tile(128)), cb.accelerator("h100-sxm")
     one, least = (gpu.tdp_watts / rate for rate in (gpu.mem_bandwidth, gpu.peaks["peak_int8"] / 2))
     seconds = max(mapped.latency / batch, mapped.seconds if pace else 0)

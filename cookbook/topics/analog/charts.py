@@ -31,7 +31,7 @@ _CURVE_KEY = (
     "The line is the mean of the draws, the band worst to best. Dashed is floating point; the ring is your choice."
 )
 _ROOF_KEY = (
-    "Weights stay in a crossbar, so its lines are level. Digital devices are at board power. Marks are this network."
+    "Weights stay in a crossbar, so its lines are level. Digital devices are at design power. Marks are this network."
 )
 _BESIDE_KEY = "Diamonds are published peaks, circles our values for the same tile and bits. Nothing is fitted to them."
 _LABEL_WIDTH = 190

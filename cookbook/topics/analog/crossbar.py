@@ -233,7 +233,7 @@ class Mapped(Result):
 
     @property
     def flop_per_joule(self) -> float:
-        """Return the operations per joule [FLOP/J]."""
+        """Return the operations per joule [OP/J]."""
         return FLOP_PER_MAC / self.mac_joules
 
     @property
@@ -425,7 +425,7 @@ def published_crossbars() -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The table ``crossbars`` with `ours` [FLOP/J], `adc_share` of it, and `ratio` of ours to what was published;
+        The table ``crossbars`` with `ours` [OP/J], `adc_share` of it, and `ratio` of ours to what was published;
         missing where a machine's tile or energy is not stated.
 
     Examples

@@ -401,7 +401,7 @@ def _claimed(values: dict[str, Any], tile: Tile, key: str, device: str) -> str:
     (free, now, equal), (powered, now_powered, equal_powered) = gains
     return (
         f"{figure(values['claim'])} times the efficiency of {device} {free}; with idle power, "
-        f"{powered.replace('**', '')}. At batch {values['batch']:,} and board power: {now}, or {now_powered} if idle "
+        f"{powered.replace('**', '')}. At batch {values['batch']:,} and design power: {now}, or {now_powered} if idle "
         f"tiles draw {percent(idle)} of full power; a gain {equal}, or {equal_powered}."
     )
 
@@ -472,7 +472,7 @@ _CHIPS = (
 
 
 _DIGITAL = (
-    "INT8 at board power",
+    "INT8 at design power",
     "Digital devices multiply 8-bit integers at their peak, or as fast as memory delivers "
     "weights, which a batch reads once; activations stay on the chip.",
 )

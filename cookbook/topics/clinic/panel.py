@@ -20,7 +20,6 @@ from cookbook.topics.clinic.files import patient as files_of
 from cookbook.topics.clinic.files import read_text, read_trace
 from cookbook.units import human, shown
 
-MILLI = 1e-3
 WORDS = {
     "compute": "Matmuls and convolutions, unless they are too thin to be limited by arithmetic.",
     "memory traffic": "All other long operations, and matmuls with a side below 16, which are limited by memory.",

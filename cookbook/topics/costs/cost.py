@@ -497,7 +497,7 @@ def ownership_usd(
     Returns
     -------
     Ownership
-        `parts`, `total`, `usd_per_year`; NaN where an argument is NaN.
+        `parts` and `total`; NaN where an argument is NaN.
 
     Examples
     --------

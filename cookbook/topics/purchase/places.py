@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog import prices
@@ -43,7 +42,6 @@ from cookbook.workloads.zoo import Workload
 
 PER_TOKEN = "per token"
 BY_HOUR = ("on demand", "spot")
-RESERVED = tuple(way for way in RENT if way not in BY_HOUR)
 # Where data may lie, from the loosest rule to the strictest, and which places each allows.
 PRIVACY = {
     "anywhere": ("house", "own machine elsewhere", "provider"),
@@ -333,33 +331,9 @@ def list_price(name: Any, way: str, since: int | None = None, together: int = 1)
     >>> wide.low < quartiles.low < wide.median == quartiles.median < quartiles.high < wide.high
     True
     """
-    bought = way == BOUGHT
-    price = prices.bought_usd(name, since) if bought else prices.hourly_usd(name, way, since, together)
-    if price.rows > 1 and not price.why:
-        of = [values.quantile([0.1, 0.9]) / values.median() for values in _listed(name, way, since, together)]
-        low, high = (float(price.median * np.prod([each.iloc[end] for each in of])) for end in (0, 1))
-        price = replace(price, low=low, high=high)
-    return _widened(price, bought)
-
-
-def _listed(name: Any, way: str, since: int | None, together: int) -> list[pd.Series]:
-    """Return the rows behind a list price [USD]; of a reservation, those on demand and the shares of them that it asks.
-
-    `catalog.prices` chooses the rows; it returns their quartiles only.
-    """
-    kind, key = prices.table_key(name)
-    key = catalog.row("systems", key)["accelerator_key"] if kind == "systems" else key
-    rows = catalog.table("hardware_prices" if way == BOUGHT else "cloud_prices")
-    rows = rows[(rows["accelerator_key"] == key) & (rows["date"].str[:4] >= ("" if since is None else f"{since:04d}"))]
-    rows = prices.on_the_market(rows, since, together) if way == prices.SPOT else rows
-    column = rows["usd_per_device" if way == BOUGHT else RENT[way]]
-    factors = [column if way == BOUGHT else column / rows["devices"]]
-    if way in RESERVED and (shares := column / rows[RENT["on demand"]]).notna().any():
-        factors = [rows[RENT["on demand"]] / rows["devices"], shares]
-    return [
-        values[values.notna() & ((since is not None) | prices.newest_year(rows["date"].where(values.notna(), "")))]
-        for values in factors
-    ]
+    if way == BOUGHT:
+        return _widened(prices.bought_usd(name, since, "deciles"), True)
+    return _widened(prices.hourly_usd(name, way, since, together, "deciles"), False)
 
 
 def own_price(price: Any, unit: str) -> Price:

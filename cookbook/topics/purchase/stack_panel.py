@@ -394,17 +394,19 @@ def _within(choice: StackChoice) -> str:
 
 
 def _made_of(choice: StackChoice, row: Any) -> str:
-    """Accelerators with the number of prices behind theirs, a typical machine, storage, network and software."""
+    """Accelerators in a typical machine, with the number of prices behind either, storage, network and software."""
     rows = choice.where.places[choice.best].figures["price"].rows
     device = printed("accelerators", "key", "name", row["accelerator"])
     priced = {0: "", 1: " at a single price"}.get(rows, f" at the median of {rows} prices")
     other = " (the price may be another provider's)" if rows and row["way"] in BY_HOUR else ""
-    system = f" in a machine like {printed('systems', 'key', 'name', row['system'])}{other}," if row["system"] else ","
+    machine = f" in a machine like {printed('systems', 'key', 'name', row['system'])}" if row["system"] else ""
     storage = printed("storage", "key", "name", row["storage"])
     count = f"{row['machines']:,.0f} machines of " if row["machines"] > 1 else ""
     software = SOFTWARE.get(row["software"], row["software"])
     each = f"{row['devices'] // row['machines']:,} × {device}"
-    return f"{count}{each}{priced}{system} {storage}, {row['network']}, {software}"
+    # What is bought is priced as a machine, what is rented by the accelerator.
+    whole = f"{each}{machine}{priced}" if row["way"] == BOUGHT else f"{each}{priced}{machine}{other}"
+    return f"{count}{whole}, {storage}, {row['network']}, {software}"
 
 
 def _turns(choice: StackChoice, most: int = 2) -> str:

@@ -17,7 +17,6 @@ from cookbook.topics.runs.pipelines import AssemblyLine
 from cookbook.topics.runs.pipelines import assembly_line as run
 from cookbook.units import human
 
-MILLI = 1e-3
 SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "Interleaved 1F1B", "zero-bubble": "Zero-bubble"}
 
 

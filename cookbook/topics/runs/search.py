@@ -177,7 +177,7 @@ class Layouts(Result):
         Parameters
         ----------
         engine : str
-            "megatron-lm" or "torchtitan"; the one that starts the software by default.
+            "megatron-lm" or "torchtitan"; by default the one that starts the software, or else the first.
         row : int
             Row of the table; the fastest layout by default.
 

@@ -212,7 +212,7 @@ class TrainingRun(Result):
         Parameters
         ----------
         engine : str
-            "megatron-lm" or "torchtitan"; the one that starts the software by default.
+            "megatron-lm" or "torchtitan"; by default the one that starts the software, or else the first.
         devices : int, optional
             One of the numbers of devices of the table; the one that is done first by default.
 

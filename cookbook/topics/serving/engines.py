@@ -487,10 +487,12 @@ class _Engine:
 
     def costs(self) -> StepCosts:
         """Return the costs, with slopes computed where requests of this length are."""
-        window, windowed = (1.0, 1.0) if self.only_states else (self.decoder.window[0], self.decoder.windowed[0])
-        reach = attended_tokens(
-            self.prompt / 2, self.decoder.window[0], 0.0 if self.only_states else windowed, self.prompt
+        window, windowed, near = (
+            (1.0, 1.0, 0.0)
+            if self.only_states
+            else (float(part[0]) for part in (self.decoder.window, self.decoder.windowed, self.decoder.windowed_scores))
         )
+        reach = attended_tokens(self.prompt / 2, self.decoder.window[0], near, self.prompt)
         sequences, chunk = self._value("most_sequences"), self._value("chunk")
         return StepCosts(
             # Where one thing hides another, as prompts hide their host, a cost is no straight line.
@@ -499,8 +501,9 @@ class _Engine:
             self.kv_tokens(),
             int(sequences if math.isfinite(sequences) else constant("service-sequences") * self.groups),
             int(chunk if math.isfinite(chunk) else constant("service-iteration-tokens") * self.groups),
-            window=float(window),
-            windowed=float(windowed),
+            window=window,
+            windowed=windowed,
+            windowed_scores=None if self.only_states else near,
             state=0.0 if self.only_states else self.state_bytes / self.token_bytes,
             state_seconds=self.state_seconds(),
         )

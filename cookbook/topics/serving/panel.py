@@ -23,7 +23,6 @@ from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
     accelerators,
-    assumed,
     cited,
     device_of,
     model_of,
@@ -56,6 +55,7 @@ from cookbook.topics.costs.cost import HOUR, MONTH
 from cookbook.topics.devices.comparison import Lead, evidence, lead
 from cookbook.topics.serving import charts
 from cookbook.topics.serving.engines import engine_costs
+from cookbook.topics.serving.replicas import COLUMNS
 from cookbook.topics.serving.service import Service, row_words, serve, tokens_per_usd
 from cookbook.topics.serving.simulation import POLICIES, StepCosts
 from cookbook.units import dollars, human
@@ -309,7 +309,7 @@ def _controls() -> tuple[Control, ...]:
             "",
             (
                 ("knee", "Latency", "Latency over the load, up to capacity"),
-                ("costs", "Cost", "The fewest devices of each kind, by cost per million tokens"),
+                ("costs", "Cost", "The fewest devices of each kind, by cost of this load per hour"),
                 ("memory", "Memory", "Weights against KV cache"),
             ),
             place="picture",
@@ -399,7 +399,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     taken = {"precision": view.step.assumed.taken["precision"]} if values["precision"] == "own" else {}
     return View(
         answer=_answer(view),
-        headline={"devices": float(own["devices"]), **({"cost per million tokens": usd} if usd == usd else {})},
+        headline={"devices": float(own["devices"]), **({"cost per million tokens": usd} if usd > 0 else {})},
         chips=_chips(view),
         picture=PICTURES[picture](view),
         parts=_parts(view),
@@ -436,19 +436,23 @@ def _answer(view: Served) -> str:
     own, users = view.own, counted(view.values["users"], "user")
     devices, serve = f"{own['devices']:,} {short_name(view.device.name)}", "serves" if own["devices"] == 1 else "serve"
     usd, low, high = (float(own[f"usd_per_million_output{end}"]) for end in ("", "_low", "_high"))
+    hour, price = float(own["usd_per_hour"]), next(iter(view.service.price.values()))
     if not own["meets"]:
         head = f"{devices} {serve} {view.title} to {users}, and the **{own['binds']} is missed**."
+    elif usd == 0:
+        head = f"{devices} {serve} {view.title} to {users} for **{dollars(hour)}** per hour; answers have one token."
     elif usd != usd:
         head = f"**{devices}** {serve} {view.title} to {users} at an unknown price."
     else:
         head = f"{devices} {serve} {view.title} to {users} for **{dollars(usd)}** per million output tokens."
-    hour, rows = float(own["usd_per_hour"]), next(iter(view.service.price.values())).rows
+    per = "per million output tokens" if usd else "per hour"
+    low, high = (low, high) if usd else (price.low * own["devices"], price.high * own["devices"])
     reach = (
         at_your_price(float(view.values["hourly"]))
         if view.values["hourly"]
         else "at the only price known"
-        if rows == 1
-        else f"{dollars(low)} to {dollars(high)} per million output tokens at the price quartiles"
+        if price.rows == 1
+        else f"{dollars(low)} to {dollars(high)} {per} at the price quartiles"
     )
     cost = (
         ""
@@ -459,7 +463,7 @@ def _answer(view: Served) -> str:
             f"{large(tokens_per_usd(own))} output tokens, their prompts included."
         )
     )
-    return " ".join(filter(None, [head, cost, *_kept(view), assumed(model_of(view.values["model"]))]))
+    return " ".join(filter(None, [head, cost, *_kept(view)]))
 
 
 def _kept(view: Served) -> Iterator[str]:
@@ -553,18 +557,24 @@ def _column(series: str) -> str:
 
 @lru_cache(maxsize=64)
 def _compared(model: str, arguments: tuple[tuple[str, Any], ...], own: Accelerator, hourly: float) -> pd.DataFrame:
-    """The fewest devices of each rival; those that cannot, with the reason. The reader's price is that of `own`."""
+    """The fewest devices of each rival; those that cannot, with the reason. The reader's price is that of `own`.
+
+    Dollars per hour from a fast engine at low prices to a slow one at high prices, infinite where no number of devices
+    is enough for it.
+    """
     devices = {device.key: device for device in (own, *map(hardware.accelerator, RIVALS))}
     rows = []
     for key, device in devices.items():
         paid = (("hourly", hourly),) if device is own and hourly else ()
         try:
             service = _serve(model, device, arguments + paid)
-            row = {**service.rows[0], "prices": next(iter(service.price.values())).rows}
+            row, price = service.rows[0], next(iter(service.price.values()))
+            slow = math.inf if math.isnan(row["devices_slow"]) else row["devices_slow"]
+            row |= {"prices": price.rows, "low": price.low * row["devices_fast"], "high": price.high * slow}
         except ValueError as problem:
             row = {"accelerator": key, "why": refusal_of(problem), "meets": False}
         rows.append({"name": device.name, **row})
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows).reindex(columns=["name", *COLUMNS, "prices", "low", "high"])
 
 
 def _rivals(view: Served) -> pd.DataFrame:
@@ -576,30 +586,11 @@ def _rivals(view: Served) -> pd.DataFrame:
     return frame.sort_values("usd_per_hour", kind="stable").reset_index(drop=True)
 
 
-def _hourly(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return what the load costs per hour, from a fast engine at low prices to a slow one at high prices.
-
-    Infinite where no number of devices is enough for a slow engine. Devices that the reader chose remain as many.
-    """
-    prompts, chosen = rows.filter(like="usd_per_million_input"), rows["devices_fast"].isna()
-    prices = prompts.div(prompts["usd_per_million_input"], axis=0).mul(rows["usd_per_hour"] / rows["devices"], axis=0)
-    slow = rows["devices_slow"].fillna(math.inf).where(~chosen, rows["devices"])
-    return pd.DataFrame(
-        {
-            "usd": rows["usd_per_hour"],
-            "low": prices["usd_per_million_input_low"] * rows["devices_fast"].fillna(rows["devices"]),
-            "high": prices["usd_per_million_input_high"] * slow,
-        }
-    )
-
-
 def _cheapest(rows: pd.DataFrame) -> Lead | None:
     """Return the cheapest that meets the limits, with the rivals whose intervals overlap its own."""
-    if "usd_per_hour" not in rows:
-        return None
-    paid = _hourly(rows)
     tiers = [evidence(str(tier)) if isinstance(tier, str) else "" for tier in rows["tier"]]
-    return lead(paid["usd"], paid["low"], paid["high"], evidence=tiers, able=rows["meets"].astype(bool))
+    usd, able = rows["usd_per_hour"], rows["meets"].astype(bool)
+    return lead(usd, rows["low"], rows["high"], evidence=tiers, able=able)
 
 
 def _costs(view: Served) -> Picture:
@@ -617,18 +608,20 @@ def _costs(view: Served) -> Picture:
     frame = pd.DataFrame(
         {
             "row": [short_name(name) for name in rows["name"]],
-            **_hourly(rows),
+            "usd": rows["usd_per_hour"],
+            **rows[["low", "high"]],
             "verdict": verdicts,
             "text": [
                 "cannot meet the limits"
                 if row["why"]
                 else counted(int(row["devices"]), "device")
                 + ("" if row["usd_per_hour"] == row["usd_per_hour"] else ", no price")
+                + ", no upper end" * (row["high"] == math.inf)
                 for _, row in rows.iterrows()
             ],
         }
     )
-    ends = cost_charts.cost_ends(frame.replace(math.inf, math.nan))
+    ends = cost_charts.cost_ends(frame)
     frame["high"] = frame["high"].clip(upper=ends["high"])
     title = "No accelerator compared has a price and meets the limits"
     if best is not None:

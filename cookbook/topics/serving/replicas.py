@@ -147,6 +147,7 @@ class Replicas:
             "answer_spread": load.answer_spread,
             "window": self.costs.window,
             "windowed": self.costs.windowed,
+            "windowed_scores": self.costs.near,
         }
         self.context, self.attended, _ = held_tokens(**self.lengths).tolist()
         self.fitting = self.costs.kv_tokens / (self.context + self.costs.state)

@@ -44,6 +44,7 @@ MEMBERS = {
         **dict.fromkeys(("kv_tokens", "max_sequences", "chunk"), CAPACITY),
         **dict.fromkeys(("transfer", "state", "state_seconds"), Field.number(0, MAX_AMOUNT)),
         "windowed": Field.number(0, 1),
+        "windowed_scores": Field.number(0, 1, optional=True),
         **dict.fromkeys(("decode", "prefill"), COST),
     }.items()
 }
@@ -72,6 +73,9 @@ class StepCosts:
         Seconds to move keys and values of one token to another engine.
     window, windowed : float
         Sliding window in tokens, and the share of the layers that attend within it and keep nothing that has left it.
+    windowed_scores : float, optional
+        Share of the work of prompts on scores within it, where layers have heads of several sizes; by default
+        `windowed`.
     state : float
         Tokens whose keys and values take as much memory as the state of a sequence in layers that do not attend,
         however long it is. Of a network in which none attends a token is such a state, and its window one token.
@@ -87,6 +91,7 @@ class StepCosts:
     transfer: float = 0.0
     window: float = math.inf
     windowed: float = 0.0
+    windowed_scores: float | None = None
     state: float = 0.0
     state_seconds: float = 0.0
 
@@ -103,6 +108,19 @@ class StepCosts:
         [800.0, 1500.0]
         """
         return attended_tokens(tokens, self.window, self.windowed, span)
+
+    def attended(self, tokens: Any, span: Any) -> np.ndarray:
+        """Return the tokens that each of the last `span` before `tokens` attends to, on average over heads.
+
+        >>> StepCosts(max, max, 1e6, window=1000, windowed=0.5, windowed_scores=1.0).attended(1000, 2000).tolist()
+        750.0
+        """
+        return attended_tokens(tokens, self.window, self.near, span)
+
+    @property
+    def near(self) -> float:
+        """Share of the work on scores that is within the window."""
+        return self.windowed if self.windowed_scores is None else self.windowed_scores
 
     def held(self, tokens: Any) -> np.ndarray:
         """Return the memory of a sequence, in tokens whose keys and values all layers keep: `kept` and its state.
@@ -364,8 +382,12 @@ class _Run:
         self.stepped = self.stepped_tokens = self.computed = self.filled = 0.0
         self.gaps: tuple[list[float], list[float]] = ([], [])
         # As `StepCosts.kept` of one sequence, without a call of formulas where no layer has a window.
-        cached = lru_cache(1 << 16)(lambda *arguments: float(costs.kept(*arguments)))
-        self.kept: Callable[..., float] = cached if costs.windowed else lambda tokens, span=0.0: tokens
+        self.kept, self.attended = (
+            lru_cache(1 << 16)(lambda *sizes, of=of: float(of(*sizes)))
+            if costs.windowed
+            else lambda tokens, span=0.0: tokens
+            for of in (costs.kept, costs.attended)
+        )
 
     def held(self, tokens: float) -> float:
         """Return the tokens of memory that a sequence takes."""
@@ -579,7 +601,7 @@ class _Engine:
         """Run one iteration with prompts, beside the answers or before them."""
         beside = len(self.ends) if self.policy == CHUNKED else 0
         tokens = sum(now for _, now, _ in ready)
-        attended = sum(now * self.run_.kept(before + now / 2, now) for _, now, before in ready) / tokens
+        attended = sum(now * self.run_.attended(before + now / 2, now) for _, now, before in ready) / tokens
         seconds = self.tables.mixed(beside, self.context, tokens, attended)
         self._spend(seconds)
         yield self.env.timeout(seconds)

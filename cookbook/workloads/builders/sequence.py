@@ -521,7 +521,7 @@ def hybrid_dimensions(own: Mapping[str, Any], ops: Ops) -> dict[str, float]:
         "cached": cached,
         "windowed": amounts["near_kept"] / (cached or 1),
         "windowed_scores": amounts["near_scores"] / (scored or 1),
-        "window": amounts["reach"] / amounts["near_scores"] if amounts["near_scores"] else np.inf,
+        "window": float(np.round(amounts["reach"] / amounts["near_scores"])) if amounts["near_scores"] else np.inf,
         "gated_mlp": float(own.get("gated", True)),
         "experts": expert_sizes["number"],
         "experts_per_token": expert_sizes["top_k"],

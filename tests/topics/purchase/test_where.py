@@ -227,21 +227,17 @@ WAYS = [*prices.RENT, prices.BOUGHT]
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_percentiles_are_of_the_rows_that_prices_are_of(way):
-    """For each accelerator: the same rows have the quartiles that `hourly_usd` returns, and wider ends beyond them."""
+def test_deciles_are_of_the_rows_whose_quartiles_are_shown(way):
+    """For each accelerator and system: the same rows and median, and ends that are no nearer."""
     wider = 0
-    for key in catalog.table("accelerators")["key"]:
+    for key in [*catalog.table("accelerators")["key"], *catalog.table("systems")["key"]]:
         for since in (None, 2025):
             price = prices.bought_usd(key, since) if way == prices.BOUGHT else prices.hourly_usd(key, way, since, 8)
             listed = places.list_price(key, way, since, 8)
             np.testing.assert_equal((listed.median, listed.why, listed.rows), (price.median, price.why, price.rows))
-            if price.why or price.rows == 1:
-                continue
-            rows = places._listed(key, way, since, 8)
-            ends = np.prod([np.quantile(values, [0.25, 0.5, 0.75]) for values in rows], axis=0)
-            np.testing.assert_allclose(ends, (price.low, price.median, price.high))
-            assert listed.low <= price.low and price.high <= listed.high
-            wider += listed.high > price.high
+            if price.rows > 1 and not price.why:
+                assert listed.low <= price.low and price.high <= listed.high, key
+                wider += listed.high > price.high
     assert wider
 
 
