@@ -1,5 +1,6 @@
 // Three answers, each looked up in a table of the page, drawn, and kept in the address. Only prices are computed here.
-const data = JSON.parse(document.getElementById("data").textContent);
+const unpacked = async (text) => new Response(new Blob([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
+const data = await unpacked(document.getElementById("data").textContent);
 const root = document.documentElement, byId = (id) => document.getElementById(id);
 const values = (question, name) => data[question].axes.find(([axis]) => axis === name)[1];
 const FIRST = {

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from functools import partial
+from gzip import compress
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -140,7 +141,7 @@ def answers(
         style=(HERE / "answers.css").read_text(encoding="utf-8"),
         script=own,
         digest=b64encode(sha256(own.encode()).digest()).decode(),
-        data=as_json(content(choices or every_choice(), executor)),
+        data=b64encode(compress(as_json(content(choices or every_choice(), executor)).encode(), mtime=0)).decode(),
     )
     return write_text(out / "index.html", text)
 

@@ -14,6 +14,7 @@ from cookbook.catalog.calls import as_python
 from cookbook.panels.controls import LONGEST, Choice, Combo, Control, Own, Slider
 from cookbook.panels.options import cited, few
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import MILLI
 from cookbook.topics.clinic import charts
 from cookbook.topics.clinic.diagnosis import MAX_FILES, Diagnosis, diagnose
 from cookbook.topics.clinic.files import patient as files_of

@@ -12,6 +12,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.calls import as_python, keywords
+from cookbook.catalog.prices import BOUGHT
 from cookbook.charts import devices
 from cookbook.charts.look import row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five

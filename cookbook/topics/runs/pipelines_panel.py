@@ -12,6 +12,7 @@ from cookbook.catalog.refusals import refused
 from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Choice, Control, Slider
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
+from cookbook.panels.text import MILLI
 from cookbook.topics.runs import charts
 from cookbook.topics.runs.pipelines import AssemblyLine
 from cookbook.topics.runs.pipelines import assembly_line as run
