@@ -67,7 +67,8 @@ PRINTED = {
     "DeepSeek-V4-Pro": "deepseek_v4_pro",
     "deepseek-ai/DeepSeek-V4-Flash": "deepseek_v4_flash",
     "Kimi-K3": "kimi_k3",
-    "GLM-5.3": "glm_5",
+    "GLM-5.3": "glm_5.2",
+    "zai-org/GLM-5.2": "glm_5.2",
     "MiniMax-M3": "minimax_m3",
     "google/gemma-4-31B-it": "gemma4_31b",
     "Gemma-4-26B-A4B": "gemma4_26b_a4b",
@@ -101,6 +102,8 @@ PRINTED = {
     "deepseek-r1:70b": "llama3_70b",
     "kimi-k2.5:cloud": "kimi_k2_thinking",
     "mixtral:8x7b": "mixtral_8x7b",
+    "llava:7b": "mistral_7b_v0.2",
+    "command-r:35b": "aya_expanse_32b",
 }
 
 
@@ -217,6 +220,13 @@ def test_a_family_without_a_size_is_refused_with_its_sizes(typed: str, offered: 
     with pytest.raises(catalog.UnknownName) as unknown:
         catalog.lookup("models", typed)
     assert len(unknown.value.nearest) >= 2 and all(name.startswith(offered) for name in unknown.value.nearest[:2])
+
+
+@pytest.mark.parametrize("typed", ["FLUX.1-Fill-dev", "Wan2.2-I2V-A14B", "llava:13b"])
+def test_a_network_with_other_inputs_is_refused(typed: str) -> None:
+    """It has more channels at its input than the one of a like name, or another language model."""
+    with pytest.raises(catalog.UnknownName):
+        catalog.lookup("models", typed)
 
 
 def test_a_slip_of_the_pen_is_offered_its_model() -> None:

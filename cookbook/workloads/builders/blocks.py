@@ -63,7 +63,8 @@ def latent_attention(
 ) -> Shape:
     """Write multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): keys and values through a low-rank bottleneck.
 
-    With `index` (heads, dim, top), small heads score all tokens before each, and it attends to the best `top` of them.
+    With `index` (heads, dim, top), small heads score all tokens before each, and it attends to the best `top` of them;
+    with `top` alone, to those that an earlier layer chose.
     Counted as in training: latents are expanded to full heads before the scores.
     """
     query, expanded = heads * (nope_dim + rope_dim), heads * (nope_dim + v_dim)
@@ -76,7 +77,7 @@ def latent_attention(
     t.linear(x, kv_down[1], False, f"{name}.kv_down")
     latent = t.norm(x.with_channels(kv_rank), "rms", name=f"{name}.kv_norm")
     t.linear(latent, kv_up[1], False, f"{name}.kv_up")
-    if index:
+    if index and "heads" in index:
         scored = index["heads"] * index["dim"]
         t.linear(q_in, scored, False, f"{name}.index.q")
         key = t.norm(t.linear(x, index["dim"], False, f"{name}.index.k"), "layer", name=f"{name}.index.norm")

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from cookbook.workloads.builders.blocks import latent_attention, moe
 from cookbook.workloads.layers import Length, S, Shape, Trace, mlp, self_attention, transformer_block
@@ -27,8 +26,37 @@ EXPERT_ARGUMENTS = (
     "bias",
     "first_dense",
 )
-INDEX_ARGUMENTS = ("heads", "dim", "top")
+INDEX_ARGUMENTS = ("heads", "dim", "top", "layers")
 LATENT_ARGUMENTS = ("q_rank", "kv_rank", "nope_dim", "rope_dim", "v_dim")
+
+
+# Arguments of `decoder` that its layers share.
+_Layer = NamedTuple(  # noqa: UP014
+    "_Layer",
+    [
+        ("heads", int),
+        ("kv_heads", int | None),
+        ("head_dim", int | None),
+        ("hidden", int),
+        ("norm", str),
+        ("norm_bias", bool | None),
+        ("norms", int),
+        ("gated", bool),
+        ("act", str),
+        ("bias", bool),
+        ("qkv_bias", bool),
+        ("mlp_bias", bool),
+        ("qk_norm", bool),
+        ("whole_norm", bool),
+        ("sinks", bool),
+        ("parallel", bool),
+        ("dropout", bool),
+        ("flash", bool),
+        ("latent", Mapping[str, Any] | None),
+        ("index", Mapping[str, Any] | None),
+        ("experts", Mapping[str, Any] | None),
+    ],
+)
 
 
 def decoder(
@@ -100,7 +128,8 @@ def decoder(
         Multi-head latent attention: q_rank (None: full-rank queries), kv_rank, nope_dim, rope_dim, v_dim.
     index : mapping
         Sparse attention of latent heads (DeepSeek-V3.2): heads and dim of the indexer that scores all tokens before
-        each, and top, the tokens that attention then reads.
+        each, and top, the tokens that attention then reads; layers, those with an indexer (None: all), of which the
+        others read what the last one chose.
     predict_ahead : int
         Extra layers that predict tokens further ahead (multi-token prediction), sharing embedding and output matrix.
     flash : bool
@@ -116,7 +145,7 @@ def decoder(
     _check(index, INDEX_ARGUMENTS, "index")
     if index and not (latent and latent.get("q_rank")):
         raise ValueError("index needs latent attention with q_rank: its queries are made of that latent")
-    layer = SimpleNamespace(
+    layer = _Layer(
         heads=heads,
         kv_heads=kv_heads,
         head_dim=head_dim,
@@ -143,9 +172,9 @@ def decoder(
     x = _embedded(t, vocab, width, positions, embedding_width, dropout)
     if embedding_norm:
         x = t.norm(x, norm, bias=norm_bias, name="embedding_norm")
-    for name, count, reach, sparse in _groups(depth, window, full_every, experts):
+    for name, count, kind, reach, sparse in _groups(layer, depth, window, full_every):
         with t.block(name, repeat=count):
-            x = _block(t, x, layer, reach, sparse)
+            x = _block(t, x, kind, reach, sparse)
     if final_norm:
         x = t.norm(x, norm, bias=norm_bias, name="final_norm")
     _head(t, x, vocab, tied, head_bias, embedding_width)
@@ -170,20 +199,26 @@ def _embedded(t: Trace, vocab: int, width: int, positions: int, narrow: int | No
 
 
 def _groups(
-    depth: int, window: int | None, full_every: int | None, experts: Mapping[str, Any] | None
-) -> list[tuple[str, int, int | None, bool]]:
-    """Return groups of identical layers: label, number, sliding window, and True for layers with experts."""
+    layer: _Layer, depth: int, window: int | None, full_every: int | None
+) -> list[tuple[str, int, _Layer, int | None, bool]]:
+    """Return groups of identical layers: label, number, form, sliding window, and True for layers with experts."""
+    experts, index, sparse = layer.experts, layer.index, layer.experts is not None
     dense = int(experts.get("first_dense", 0)) if experts else 0
     full = depth // full_every if window and full_every else 0
+    reading = depth - int(index.get("layers") or depth) if index else 0
+    if not 0 <= reading <= depth - dense:
+        raise ValueError(f"index: layers must be {dense} to {depth}: layers without experts have an indexer each")
+    reader = layer._replace(index={"top": index["top"]}) if index else layer
     groups = [
-        ("dense_layer", dense, window, False),
-        ("layer", depth - dense - full, window, experts is not None),
-        ("full_layer", full, None, experts is not None),
+        ("dense_layer", dense, layer, window, False),
+        ("layer", depth - dense - full - reading, layer, window, sparse),
+        ("reading_layer", reading, reader, window, sparse),
+        ("full_layer", full, layer, None, sparse),
     ]
     return [g for g in groups if g[1] > 0]
 
 
-def _block(t: Trace, x: Shape, c: SimpleNamespace, window: int | None, sparse: bool) -> Shape:
+def _block(t: Trace, x: Shape, c: _Layer, window: int | None, sparse: bool) -> Shape:
     y = t.norm(x, c.norm, bias=c.norm_bias, name="norm1")
     attended = _attention(t, y, c, window)
     if c.norms == 4:
@@ -200,7 +235,7 @@ def _block(t: Trace, x: Shape, c: SimpleNamespace, window: int | None, sparse: b
     return t.add(x, t.dropout(y, "mlp.dropout") if c.dropout else y, name="residual2")
 
 
-def _attention(t: Trace, y: Shape, c: SimpleNamespace, window: int | None) -> Shape:
+def _attention(t: Trace, y: Shape, c: _Layer, window: int | None) -> Shape:
     if c.latent:
         return latent_attention(
             t,
@@ -235,7 +270,7 @@ def _attention(t: Trace, y: Shape, c: SimpleNamespace, window: int | None) -> Sh
     )
 
 
-def _feed_forward(t: Trace, y: Shape, c: SimpleNamespace, sparse: bool) -> Shape:
+def _feed_forward(t: Trace, y: Shape, c: _Layer, sparse: bool) -> Shape:
     if not sparse or c.experts is None:
         return mlp(t, y, c.hidden, c.gated, c.act, c.mlp_bias)
     e = c.experts
@@ -265,7 +300,7 @@ def _head(t: Trace, x: Shape, vocab: int, tied: bool, bias: bool, narrow: int | 
     t.loss(t.linear(x, vocab, bias and not tied, "head", shared=tied), "head.loss")
 
 
-def _predict_ahead(t: Trace, x: Shape, c: SimpleNamespace, vocab: int, ahead: int) -> None:
+def _predict_ahead(t: Trace, x: Shape, c: _Layer, vocab: int, ahead: int) -> None:
     """Write one more layer on normed hidden state and next token's embedding (DeepSeek-V3 report, section 2.2)."""
     with t.block(f"predict_ahead{ahead}"):
         token = t.embedding(S, vocab, int(x.channels), "embedding", shared=True)
