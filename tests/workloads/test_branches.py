@@ -1,9 +1,9 @@
 """Language models whose layers attend in several ways: counts worked out by hand, what they keep, and limits."""
 
-import numpy as np
 import pytest
 
 import cookbook as cb
+from cookbook.formulas.generation import Decoder, Engine, Group, prefill_parts
 from cookbook.prediction.kinds.generation import sizes
 from cookbook.workloads.builders import sequence
 
@@ -111,21 +111,39 @@ def test_a_second_embedding_is_looked_up_and_not_read():
     assert total == pytest.approx(2 * plain.ops.parameter_count)
 
 
-def test_long_prompts_cost_what_layers_without_a_window_attend_to():
-    """Twice the heads' width in the layers without a window is twice their scores, not those of the others."""
-    usual = cb.model("gemma4_31b")
-    branches = {letter: dict(branch) for letter, branch in usual.arguments["branches"].items()}
-    narrow = {**branches, "A": {**branches["A"], "head_dim": 256}}
-    own = {**usual.arguments, "branches": narrow}
-    wide = sequence.hybrid_dimensions(usual.arguments, usual.ops)
-    thin = sequence.hybrid_dimensions(own, sequence.hybrid(**own))
-    assert wide["heads"] * wide["head_dim"] * 60 == 32 * (50 * 256 + 10 * 512)
-    assert thin["windowed_scores"] == pytest.approx(50 / 60) and wide["window"] == thin["window"] == 1024
-    seconds = [
-        float(np.ravel(cb.generate(usual, "h200", input_len=length, output_len=1, tp=2).point)[0])
-        for length in (8192, 65536)
-    ]
-    assert seconds[1] > 8 * seconds[0]  # more than in proportion: the quadratic part grows
+@pytest.mark.parametrize("length", [512, 8192, 65536])
+def test_prompts_cost_the_scores_of_each_layer(length):
+    """Gemma 4 31B by hand: 50 layers of 32 heads of 256 within 1,024 tokens, and 10 of 32 heads of 512 without."""
+    known = sizes("gemma4_31b")
+    decoder = Decoder(**{name: known[name] for name in Decoder._fields})
+    one, ideal = Group(1, 1, 3.35e12, 80e9, 989e12, 989e12, 450e9), Engine(1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0)
+    near, far = (sum(min(token, reach) for token in range(length)) for reach in (1024, length))
+    by_hand = 4 * 32 * (50 * 256 * near + 10 * 512 * far)  # a product with keys and one with values, 2 FLOP a MAC
+    parts = prefill_parts(length, decoder=decoder, group=one, engine=ideal)
+    assert float(parts["attention"]) * 989e12 == pytest.approx(by_hand, rel=3e-3)
+
+
+@pytest.mark.parametrize("length", [2048, 32768])
+@pytest.mark.parametrize(
+    ("name", "tp"),
+    [
+        ("mistral_7b", 1),
+        ("gemma3_27b", 1),
+        ("gemma4_31b", 1),
+        ("mimo_v2_flash", 8),
+        ("step_3.5_flash", 8),
+        ("deepseek_v4_flash", 8),
+    ],
+)
+def test_iterations_of_a_service_attend_as_generate_does(name, tp, length):
+    """Windows, and heads of several sizes: an iteration of requests of one length takes what a static batch takes."""
+    asked = {"tp": tp, "input_len": length}
+    costs = cb.planning.engine_costs(name, "h200", **asked)
+    step = cb.generate(name, "h200", batch=8, output_len=2, delay_of="token", **asked).point
+    assert float(costs.decode(8, float(costs.kept(length + 1)))) == pytest.approx(step, rel=1e-9)
+    first = cb.generate(name, "h200", batch=1, output_len=1, delay_of="first token", **asked).point
+    reach = float(costs.attended(length / 2, length))
+    assert float(costs.prefill(length, reach)) == pytest.approx(first, rel=1e-9)
 
 
 @pytest.mark.parametrize(

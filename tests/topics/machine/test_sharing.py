@@ -133,7 +133,9 @@ def test_what_the_page_says_of_the_run_on_a_gpu_is_what_it_gives():
     slower = compared.loc[(compared["benchmark"] == "training step") & (compared["model"] == "gpt2"), "ratio"]
     assert 0.45 < slower.median() < 0.55 and "GPT-2 trained half as fast" in words
     passes = compared.loc[compared["benchmark"] == "forward pass", "ratio"]
-    assert abs(inside.mean() - 0.5) < 0.02 and (passes > 1).mean() > 0.6  # as docs/accuracy.md says
+    assert (passes > 1).mean() > 0.6, "mostly faster, as docs/accuracy.md says"
+    page = (Path(__file__).parents[3] / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    assert f"engine, {inside.sum()} of {len(inside)} predictions were within their 80 % intervals" in page
     ours = cb.measure.calibrate(report).predictions()
     assert f"still {ours['left_out_error'].abs().median():.0%}".replace("%", " %") in words
     assert f"{ours['inside80'].sum()} of the {len(ours)} were within their wider" in words
