@@ -29,6 +29,7 @@ from cookbook.panels.options import (
     own_model,
     plain_model,
     printed,
+    rounded,
     title_of,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, model_text, panel_call
@@ -562,17 +563,11 @@ def cost_picture(
     """
     first = rows.loc[best or rows.index[0]]
     open_ = overlap(rows, "usd")
-    frame = pd.DataFrame(
-        {
-            "row": rows["name"],
-            **{
-                name: [None if math.isnan(value) else float(f"{value:.5g}") for value in rows[column]]
-                for name, column in (("usd", "usd"), ("low", "usd_low"), ("high", "usd_high"))
-            },
-            "verdict": [_verdict(row, None if open_ else best) for _, row in rows.iterrows()],
-            "text": [beside(row) for _, row in rows.iterrows()],
-        }
-    ).reset_index(drop=True)
+    costs = rows.set_axis(range(len(rows)))[["name", "usd", "usd_low", "usd_high"]]
+    frame = rounded(costs.set_axis(["row", "usd", "low", "high"], axis=1), ("usd", "low", "high")).assign(
+        verdict=[_verdict(row, None if open_ else best) for _, row in rows.iterrows()],
+        text=[beside(row) for _, row in rows.iterrows()],
+    )
     count, usd = counted(int(rows["will_do"].sum()), f"feasible {noun}"), dollars(first["usd"])
     leads = f"leads {count} at {usd}, {open_}" if open_ else f"is the cheapest of {count} at {usd}"
     title = f"{first['name']} {leads}" if best else nothing

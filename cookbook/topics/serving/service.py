@@ -18,7 +18,7 @@ import pandas as pd
 from cookbook import catalog, hardware, units
 from cookbook.catalog.commands import Launch, engines_for, launch, one_of
 from cookbook.catalog.fields import MAX_TOKENS, Field, checked
-from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, WAY, Price, hour_usd
+from cookbook.catalog.prices import HOUR, SINCE_YEAR, USD_PER_HOUR, WAY, Price, hour_usd
 from cookbook.catalog.refusals import Refused, refusal_of, refused
 from cookbook.prediction.api import network_of
 from cookbook.prediction.kinds.serving_memory import TOO_LONG
@@ -46,7 +46,7 @@ from cookbook.topics.serving.simulation import CHUNKED, PERCENTILES, POLICIES
 from cookbook.workloads.zoo import Workload
 
 __all__ = ["Limits", "Load", "Service", "serve"]
-MILLION, HOUR = 1e6, units.si("1 h")
+MILLION = 1e6
 
 
 @dataclass(frozen=True, eq=False, repr=False)
