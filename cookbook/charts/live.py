@@ -146,7 +146,7 @@ def live_spec(chart: Any) -> tuple[dict[str, Any], dict[str, Any]]:
     spec.pop("$schema", None)
     spec["data"] = {"name": "live"}
     spec["config"] = theme()
-    spec.setdefault("autosize", {"type": "fit", "contains": "content"})
+    spec.setdefault("autosize", {"type": "fit", "contains": "content", "resize": True})
     signals = {p["name"]: p.get("value") for p in spec.get("params", []) if "value" in p}
     signals[TITLE_SIGNAL] = " ".join(text) if isinstance(text, list) else text
     spec["params"] = [*spec.get("params", []), {"name": TITLE_SIGNAL, "value": ""}]

@@ -99,12 +99,15 @@ class Bare:
 
     def draw(self, widget: Any, width: int) -> None:
         """Show one state of a widget, so many pixels wide."""
-        kind = "chart" if isinstance(widget, live.LiveChart) else "panel"
-        self.page.evaluate("([kind, state, width]) => window.draw(kind, state, width)", [kind, state_of(widget), width])
+        kind, self.sent = "chart" if isinstance(widget, live.LiveChart) else "panel", state_of(widget)
+        self.page.evaluate("([kind, state, width]) => window.draw(kind, state, width)", [kind, self.sent, width])
 
     def change(self, widget: Any) -> None:
-        """Send the state that the widget has now to what is drawn."""
-        self.page.evaluate("(news) => window.change(news)", state_of(widget))
+        """Send what has changed of the widget, as a kernel does, to what is drawn."""
+        state = state_of(widget)
+        news = {name: value for name, value in state.items() if value != self.sent[name]}
+        self.page.evaluate("(news) => window.change(news)", news)
+        self.sent = state
 
     def kernel(self, live: bool) -> None:
         """Tell the panel that the kernel behind it is gone, or back."""
