@@ -400,7 +400,7 @@ def place_costs(
 
 def cost_ends(frame: pd.DataFrame) -> dict[str, float]:
     """Return the ends of the axis of `place_costs`: whole decades [USD]."""
-    costs = [*frame["low"].dropna(), *frame["high"].dropna()]
+    costs = frame[["low", "usd", "high"]].to_numpy(float).ravel()
     return dict(zip(("low", "high"), look.decades(costs, 100.0, 1e6), strict=True))
 
 

@@ -55,7 +55,8 @@ function linesOver({ row, text }, width, font) {
   return shared ? 1 : 1 + most;
 }
 
-// All that depends on the width. `before` is the layout of the state before: a chart grows, and never jumps back.
+// All that depends on the width, and the words of the legend, which Vega sets side by side once. `before` is the layout
+// of the state before: a chart grows, and never jumps back.
 function layoutOf({ spec, columns, signals }, width, font, before) {
   const narrow = width < NARROW, rows = spec.params?.some(({ name }) => name === "over") ? signals.rows?.length ?? 0 : 0;
   const over = rows && narrow ? Math.max(linesOver(columns, width, font), before?.over ?? 0) : 0;
@@ -66,13 +67,14 @@ function layoutOf({ spec, columns, signals }, width, font, before) {
   const head = narrow ? LINE * wrap(signals.live_title ?? "", width, font, BOLD).length + LOW_LINE * lines : 0;
   const height = !spec.height || !narrow ? spec.height
     : Math.max(over ? head + Math.max(rows * (LOW_LINE * over + 24), 150) + 80 : spec.height + Math.max(head - LINE - ABOVE * LOW_LINE, 0), before?.height ?? 0);
-  return { narrow, over, width, subtitle, keys, height };
+  return { narrow, over, width, subtitle, words, keys, height };
 }
 
 function laidOut(spec, { narrow, width, subtitle, keys, height }) {
   if (spec.width === "container") spec.width = width;
   if (height) spec.height = height;
   if (spec.title?.subtitle) spec.title.subtitle = subtitle;
+  if (narrow) Object.assign(spec.config.legend, { orient: "top", columns: 1, layout: { top: { bounds: "full" } } });
   for (const { legend } of legendsOf(spec)) {
     legend.columns = keys;
     legend.labelLimit = Math.max(width - SYMBOL, 60);

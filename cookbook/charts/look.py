@@ -264,6 +264,8 @@ def inward(dx: float) -> dict[str, Any]:
 def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log: bool = False) -> list[Any]:
     """Return names at the ends of lines, on a halo, one below the other; inside the plot where it is narrow.
 
+    None is below the plot: the lowest one stands at its foot, and pushes those above it up.
+
     Parameters
     ----------
     lines : altair.Chart
@@ -287,9 +289,13 @@ def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log:
         .transform_aggregate([alt.AggregatedFieldDef(**{"op": "max", "field": up, "as": up})], groupby=[name, across])
         .transform_calculate(height=f"log(datum.{up})" if log else f"datum.{up}")
         .transform_window(place="row_number()", sort=order)
+        .transform_joinaggregate(names="count()")
         .transform_calculate(free=f"datum.height + datum.place * {gap}")
     )
-    below = f"datum.lowest - datum.place * {gap}"
+    foot = y["scale"].to_dict().get("domainMin", 0)
+    foot = foot["expr"] if isinstance(foot, dict) else str(foot)
+    foot = f"{f'log({foot})' if log else foot} + (datum.names - datum.place) * {gap}"
+    below = f"max(datum.lowest - datum.place * {gap}, {foot})"
     at = ends.transform_window(lowest="min(free)", sort=order, frame=[None, 0]).transform_calculate(
         at=f"exp({below})" if log else below
     )
@@ -352,13 +358,13 @@ _FIRST_LINE = f"10 - ({_STEP} + {_GAP}) / 2"
 
 
 def rows_axis(room: int | None = None) -> Any:
-    """Return a vertical axis with one band per row; `room` [pixels] is reserved for labels that change in place."""
+    """Return a vertical axis with one band per row; at least `room` [pixels] is for labels that change in place."""
     bold = alt.condition(f"indexof(datum.value, '{NEEDS}') > 0", alt.value("bold"), alt.value("normal"))
-    extents: dict[str, Any] = {} if room is None else {name: _beside(room, 0) for name in ("minExtent", "maxExtent")}
+    extents: dict[str, Any] = {} if room is None else {"minExtent": _beside(room, 0)}
     axis = alt.Axis(
         grid=False,
         ticks=False,
-        labelLimit=_beside(room or 200, "width"),
+        labelLimit=_beside(380, "width"),
         labelFontWeight=bold,
         labelPadding=_beside(6, 0),
         labelAlign=_beside("'right'", "'left'"),

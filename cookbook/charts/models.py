@@ -415,7 +415,7 @@ def _networks(x: Any, y: Any) -> list[Any]:
 def _names(x: Any, y: Any) -> list[Any]:
     """Return the labels of the chosen networks, on a halo that keeps them legible."""
     labelled = alt.Chart().transform_filter("datum.label != ''")
-    place: dict[str, Any] = {"align": "left", "dx": 14, "dy": -8, "fontSize": 12}
+    place: dict[str, Any] = {**look.inward(14), "dy": -8, "fontSize": 12}
     halo = labelled.mark_text(**place, stroke=PAPER, strokeWidth=4)
     return [mark.encode(x=x, y=y, text="label:N") for mark in (halo, labelled.mark_text(**place, color=INK))]
 

@@ -61,6 +61,10 @@ _FAULTS = """async ([least, slack]) => {
       found.push(`outside: ${said}`);
     if (said.includes('…')) found.push(`cut short: ${said}`);
   }
+  const keys = [...picture.querySelectorAll('.role-legend-label text')].map((text) => [text.textContent, text.getBoundingClientRect()]);
+  for (const [one, a] of keys) for (const [other, b] of keys) {
+    if (a.left < b.left && b.left < a.right - 2 && a.top < b.bottom - 2 && b.top < a.bottom - 2) found.push(`in the legend, ${one} covers ${other}`);
+  }
   const image = Object.assign(new Image(), { src: await window.view.toImageURL('png', 2) });
   await image.decode();
   if (Math.abs(image.width - 2 * box.width) > 4) found.push(`PNG of ${image.width} px for ${box.width} px`);

@@ -6,12 +6,14 @@ On a bare page, without JupyterLab and kernel, so that all widths and pictures t
 from __future__ import annotations
 
 import itertools
+import random
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
 from cookbook import panels
+from cookbook.panels.controls import Slider
 
 from .bare import Bare
 
@@ -19,6 +21,7 @@ pytestmark = pytest.mark.all
 RECIPES = panels.RECIPES
 # 1024 x 768 at 150 % is 683 px wide.
 WIDTHS = (320, 480, 683, 800, 1300)
+FEW, STATES = 4, 20
 # What a picture needs that is not there at first.
 NEEDS = {("accuracy", "effects"): {"kind": "transformer", "model": "without overlap"}}
 GRAVE = ("serious", "critical")
@@ -59,6 +62,82 @@ def test_every_picture_of_a_panel_is_readable_at_every_width(recipe, bare):
     for picture in pictures(panel):
         show(panel, picture)
         clear(bare, panel)
+
+
+def drawn_change(panel: Any, drawn: random.Random) -> dict[str, Any]:
+    """One to four controls and a picture, each at one of its values."""
+    made = panel._controls
+    values = {
+        name: list(control.stops) if isinstance(control, Slider) else [option[0] for option in control.options]
+        for name, control in made.items()
+    }
+    names = drawn.sample(sorted(made), drawn.randint(1, min(4, len(made)))) + [
+        name for name in made if name == "picture"
+    ]
+    return {
+        name: drawn.sample(values[name], max(made[name].least, 2))
+        if getattr(made[name], "many", False)
+        else drawn.choice(values[name])
+        for name in names
+    }
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_panel_that_changes_stays_readable(recipe, bare):
+    """Titles in more lines, longer names, other parts in the legend: repainted in place of what was there."""
+    panel, drawn, seen = getattr(panels, recipe)(), random.Random(7), 0
+    bare.draw(panel, 1120)
+    for _ in range(STATES):
+        panel.reset()
+        change = drawn_change(panel, drawn)
+        panel.update(**change)
+        if not panel.shown["error"]:
+            bare.change(panel)
+            assert bare.faults() == [], change
+            seen += 1
+    assert seen >= FEW
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_a_phone_shows_after_a_change_what_it_shows_at_first(recipe, bare):
+    """A state that is repainted is as readable as one that is drawn anew."""
+    panel, drawn, seen = getattr(panels, recipe)(), random.Random(8), 0
+    for _ in range(STATES):
+        panel.reset()
+        bare.draw(panel, 400)
+        change = drawn_change(panel, drawn)
+        panel.update(**change)
+        if not panel.shown["error"] and seen < FEW:
+            bare.change(panel)
+            repainted = bare.faults()
+            bare.draw(panel, 400)
+            assert repainted == bare.faults(), change
+            seen += 1
+    assert seen == FEW
+
+
+@pytest.mark.parametrize(
+    ("recipe", "changes"),
+    [
+        ("training_run", {"model": "switch_base_8", "devices": 64, "picture": "layouts"}),
+        ("training_run", {"model": "llama3_8b", "devices": 16384, "picture": "layouts"}),
+        ("model_zoo", {"model": "deeplabv3_mobilenet_v3_large"}),
+        ("model_zoo", {"accelerators": ["rtx-4090", "k80-board"]}),
+        ("assembly_line", {"micro_batches": 64}),
+        ("cluster", {"nodes": 16}),
+        ("clinic", {"stretches": 7}),
+    ],
+)
+def test_what_is_longer_than_before_has_room(recipe, changes, bare):
+    """Names of rows, of the legend and of ticks that are longer than those of the first state."""
+    panel = getattr(panels, recipe)()
+    for width in (700, 1120):
+        panel.reset()
+        bare.draw(panel, width)
+        panel.update(**changes)
+        assert not panel.shown["error"], panel.answer
+        bare.change(panel)
+        assert bare.faults(slack=0.5) == [], width
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 
 from cookbook.charts import look
-from cookbook.charts.look import INK, MUTED, PALETTE, PAPER, alt
+from cookbook.charts.look import INK, MUTED, PALETTE, alt
 
 # Parameters of a curve: words of the axis.
 AXES = {
@@ -88,8 +88,8 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     Parameters
     ----------
     frame : pandas.DataFrame
-        Tidy rows: `what` (roof, point or label), `id` (line), `kind` (a key of `ROOFS`), `x` [OP/B], `y` [OP/J],
-        `text` (words of a label, where `|` breaks the line, or of a point).
+        Tidy rows: `what` (roof or point), `id` (line), `kind` (a key of `ROOFS`), `x` [OP/B], `y` [OP/J],
+        `text` (name of the device or of the line).
     title : str, optional
         The takeaway; by default the number of devices drawn.
 
@@ -125,8 +125,8 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
         alt.Tooltip("x:Q", title="OP/B", format=",.3~g"),
         alt.Tooltip("y:Q", title="OP/J", format=".3~s"),
     ]
-    roof, point, name = (look.rows_of(role) for role in ("roof", "point", "label"))
-    place = {"align": "right", "dy": 30, "fontSize": 12, "lineBreak": "|", "lineHeight": 16}
+    roof, point = (look.rows_of(role) for role in ("roof", "point"))
+    digital = roof.transform_filter("datum.kind == 'digital devices'")
     layers = [
         roof.mark_line(strokeWidth=2, clip=True).encode(x=x, y=y, detail="id:N", color=colour, strokeDash=dash),
         point.mark_point(filled=True, size=110, opacity=1, clip=True).encode(
@@ -135,8 +135,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
             color=look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, None),
             tooltip=tip,
         ),
-        name.mark_text(**place, stroke=PAPER, strokeWidth=4, color=PAPER).encode(x=x, y=y, text="text:N"),
-        name.mark_text(**place, color=INK).encode(x=x, y=y, text="text:N"),
+        *look.end_names(digital, "text", x, y, alt.value(MUTED), "0.07 * log(top / bottom)", log=True),
     ]
     count = frame.loc[(frame["what"] == "roof") & (frame["kind"] == "digital devices"), "id"].nunique()
     words = (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from functools import lru_cache, partial
 from typing import Any
 
@@ -45,9 +44,8 @@ PICTURES = {name: partial(charts.accuracy, over=name) for name in CURVES} | {
     "roofline": charts.energy_roofline,
     "published": charts.beside,
 }
-# Draws of the cells, rows that the digits fill, the factor that counts as near, and the decades between two roofs whose
-# names stand apart.
-DRAWS, LARGEST, NEAR, LABEL_GAP = 3, 64, 2.0, 0.5
+# Draws of the cells, rows that the digits fill, and the factor that counts as near.
+DRAWS, LARGEST, NEAR = 3, 64, 2.0
 WORDS = {
     "ADC": "Conversions of column currents: one for all rows, times slices and cycles.",
     "DAC": "Drivers of the rows, cycle by cycle; each further bit of a driver doubles its energy.",
@@ -353,7 +351,6 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     ours = mapped.flop_per_joule
     rows.append(("point", "crossbar", "with ADCs and sums", at, ours, "the crossbar"))
     best = beside.loc[beside["flop_per_joule"].idxmax()]
-    rows += [("label", text, "digital devices", ends[1] * 0.9, level, text) for text, level in _end_names(digital)]
     frame = rounded(pd.DataFrame(rows, columns=["what", "id", "kind", "x", "y", "text"]), ("x", "y"))
     share, device = mapped.share("ADC"), str(best["name"]).split(" (")[0]
     network = network_titles().get(values["model"], mapped.title) if isinstance(values["model"], str) else mapped.title
@@ -378,16 +375,6 @@ def _roofline(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
         sources=lambda: _sources(values["accelerators"]),
         code=_code(values, tile, f"cb.planning.map_to_crossbars({as_python(values['model'])}, tile)"),
     )
-
-
-def _end_names(digital: pd.DataFrame) -> Iterator[tuple[str, float]]:
-    """Yield names at the right ends of roofs, and their heights; those of close roofs are one below the other."""
-    tops = digital.loc[digital.groupby("key")["intensity"].idxmax()].sort_values(
-        "flop_per_joule", ascending=False, kind="stable"
-    )
-    apart = tops["flop_per_joule"].map(math.log10).diff() < -LABEL_GAP
-    for _, near in tops.groupby(apart.cumsum()):
-        yield "|".join(near["name"]), float(near["flop_per_joule"].min())
 
 
 def _claimed(values: dict[str, Any], tile: Tile, key: str, device: str) -> str:
