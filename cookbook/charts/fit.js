@@ -62,8 +62,9 @@ function layoutOf({ spec, columns, signals }, width, font, before) {
   const over = rows && narrow ? Math.max(linesOver(columns, width, font), before?.over ?? 0) : 0;
   const subtitle = [spec.title?.subtitle ?? []].flat().flatMap((line) => wrap(line, width, font, PLAIN));
   const [legend] = legendsOf(spec), words = legend ? wordsOf(legend, signals) : [], title = legend?.legend.title ?? "";
+  const colour = spec.encoding?.color, beside = narrow && !legend && colour?.field ? new Set(listOf(columns[colour.field])).size + 1 : 0;
   const keys = columnsFor(words, narrow ? "" : title, width - (over ? 0 : rows ? ASIDE : AXIS), font);
-  const lines = subtitle.length + Math.ceil(words.length / keys) + (narrow && title ? 1 : 0);
+  const lines = subtitle.length + Math.ceil(words.length / keys) + (narrow && title ? 1 : 0) + beside;
   const head = narrow ? LINE * wrap(signals.live_title ?? "", width, font, BOLD).length + LOW_LINE * lines : 0;
   const height = !spec.height || !narrow ? spec.height
     : Math.max(over ? head + Math.max(rows * (LOW_LINE * over + 24), 150) + 80 : spec.height + Math.max(head - LINE - ABOVE * LOW_LINE, 0), before?.height ?? 0);
@@ -74,7 +75,7 @@ function laidOut(spec, { narrow, width, subtitle, keys, height }) {
   if (spec.width === "container") spec.width = width;
   if (height) spec.height = height;
   if (spec.title?.subtitle) spec.title.subtitle = subtitle;
-  if (narrow) Object.assign(spec.config.legend, { orient: "top", columns: 1, layout: { top: { bounds: "full" } } });
+  if (narrow) Object.assign(spec.config.legend, { orient: "top", columns: 1 });
   for (const { legend } of legendsOf(spec)) {
     legend.columns = keys;
     legend.labelLimit = Math.max(width - SYMBOL, 60);

@@ -9,10 +9,13 @@ import itertools
 import random
 from typing import Any
 
+import pandas as pd
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
+import cookbook as cb
 from cookbook import panels
+from cookbook.charts.look import alt
 from cookbook.panels.controls import Slider
 
 from .bare import Bare
@@ -156,6 +159,35 @@ def test_a_narrow_panel_that_changes_stays_readable(recipe, changes, bare):
     assert not panel.shown["error"], panel.answer
     bare.change(panel)
     assert bare.faults() == []
+
+
+def test_the_charts_of_a_page_are_readable_on_a_phone(bare):
+    """A legend beside the plot of a reader's own chart, and the longest words of a legend above one."""
+    points = pd.DataFrame(
+        {"x": [1, 2, 4] * 2, "y": [3, 5, 9, 4, 4, 4], "kind": ["not hidden, as predicted"] * 3 + ["b"] * 3}
+    )
+    own = (
+        alt.Chart(points, title="Computing takes longer than sending")
+        .mark_line()
+        .encode(x="x:Q", y="y:Q", color="kind:N")
+    )
+    lines = cb.planning.growth_lines()
+    grown = pd.DataFrame(
+        [
+            ["line", f"{name}: 1.42×", year, value, ""]
+            for name in lines["quantity"].unique()
+            for year, value in ((2014.0, 1.0), (2025.0, 99.0))
+        ],
+        columns=["what", "words", "year", "value", "name"],
+    )
+    charts = [
+        cb.charts.LiveChart(own.properties(width="container", height=260), points),
+        cb.charts.LiveChart(cb.charts.growth(grown), grown),
+    ]
+    for chart in charts:
+        for width in (284, 683, 1100):
+            bare.draw(chart, width)
+            assert bare.faults() == [], width
 
 
 def test_a_deadline_near_the_edge_is_named_inside_the_chart(bare):

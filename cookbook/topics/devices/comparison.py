@@ -506,7 +506,7 @@ QUANTITIES = {
     "bandwidth": ("memory bandwidth", "B/s"),
     "memory": ("memory", "B"),
     "flop_per_byte": ("FLOP per byte", "FLOP/B"),
-    "flop_per_joule": ("FLOP per joule of rated power", "FLOP/J"),
+    "flop_per_joule": ("FLOP per joule (rated)", "FLOP/J"),
     "flops_per_usd": ("FLOP/s per dollar at launch", "FLOP/s/USD"),
 }
 WIDE_FORMATS = ("fp32", "tf32", "fp16", "bf16")
