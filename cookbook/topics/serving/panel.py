@@ -23,6 +23,7 @@ from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
     accelerators,
+    assumed,
     cited,
     device_of,
     model_of,
@@ -463,11 +464,11 @@ def _answer(view: Served) -> str:
             f"{large(tokens_per_usd(own))} output tokens, their prompts included."
         )
     )
-    return " ".join(filter(None, [head, cost, *_kept(view)]))
+    return " ".join(filter(None, [head, cost, *_kept(view), assumed(model_of(view.values["model"]))]))
 
 
 def _kept(view: Served) -> Iterator[str]:
-    """Yield latencies with limits, load against capacity and its bound, and the cost of the limits."""
+    """Yield latencies with limits, and the load: against capacity and its bound, and what the limits cost."""
     own, values = view.own, view.values
     for name in ("ttft", "tpot"):
         limit = f" (limit {human(values[name] * MILLI, 's')})" if values[name] else ""
@@ -475,22 +476,19 @@ def _kept(view: Served) -> Iterator[str]:
             human(own[f"{name}_{end}"], "s") for end in ("p50", "p50_low80", "p50_high80", "p95")
         )
         yield f"{name.upper()}: p50 is {middle} (80 %: {low} to {high}), p95 {late}{limit}."
-    used = (
-        f"Load: {figure(own['requests_per_second'])} of at most {figure(own['capacity'])} requests per second, "
-        f"about {large(own['in_service'])} in service at any time"
-    )
-    yield f"{used}; a full engine is limited by {own['binds']}." if own["meets"] else f"{used}."
     slow = own["devices_slow"]
-    limits = [
-        f"it takes {slow:,.0f} devices to keep them if the engine is as slow as its interval allows"
+    load = [
+        f"Load: {figure(own['requests_per_second'])} of at most {figure(own['capacity'])} requests per second, "
+        f"about {large(own['in_service'])} in service at any time",
+        f"a full engine is limited by {own['binds']}" if own["meets"] else "",
+        f"it takes {slow:,.0f} devices to keep the limits if the engine is as slow as its interval allows"
         if own["meets"] and slow > own["devices"]
-        else "no number of devices keeps them if the engine is as slow as its interval allows"
+        else "no number of devices keeps the limits if the engine is as slow as its interval allows"
         if own["meets"] and slow != slow and not view.values["devices"]
         else "",
         own["costly"].replace("ttft = ", "a TTFT limit of ").replace("tpot = ", "a TPOT limit of "),
     ]
-    if any(limits):
-        yield f"Limits: {'; '.join(filter(None, limits))}."
+    yield f"{'; '.join(filter(None, load))}."
 
 
 def _chips(view: Served) -> tuple[tuple[str, str], ...]:
