@@ -13,13 +13,12 @@ import cookbook as cb
 SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "15-beyond-digital.ipynb", as_version=4).cells}
 
 
-SHARE = 467 / 700  # of design power at batch 1, as the page says of our own run on an H200
+WATTS, BYTES = r"(\d+) W", r"(\d\.\d+) TB/s"
 
 
-def ends_of(text: str) -> list[float]:
-    """Return a cell at design power and at the measured share of it: "18.3 (12.2)" as two numbers, none as 0."""
-    board, _, lower = text.replace("none", "0").removesuffix(")").partition(" (")
-    return [float(board), float(lower or board)]
+def number(text: str) -> float:
+    """Return the number of a cell, 0 for none."""
+    return float(text.replace("none", "0"))
 
 
 def span(numbers: list[float], form: str = "g") -> str:
@@ -29,65 +28,82 @@ def span(numbers: list[float], form: str = "g") -> str:
 
 
 def follows(cases: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether all gains, none, or some reach the claim at either power of the GPU, as said, and are repeated."""
+    """Whether all gains, none, or some reach the claim, as said, and are repeated."""
     row = next(label for label in record if label.startswith("Gain over "))
     claim = float(re.search(r"claimed: ([\d.]+)", record[row])[1])
-    gains, idle, limits, idle_limits = ([ends_of(text) for text in cases.iloc[:, place]] for place in range(1, 5))
-    every = [gain for row in (*gains, *idle) for gain in row]
+    joules, gains, idle, limits, idle_limits = ([number(text) for text in cases.iloc[:, place]] for place in range(5))
+    every = [*gains, *idle]
     undecided = "open: ask for the figures below first"
     shown = "order, if the accuracy of your network is shown first"
-    at = [[case[0] for case in each] for each in (gains, idle, limits, idle_limits)]
-    low = [[end for case in each for end in case[1:]] for each in (gains, idle, limits, idle_limits)]
     return (
         record["Choice"] == (shown if min(every) >= claim else "do not order" if max(every) < claim else undecided)
         and record[row]
-        == f"at design power {span(at[0], '.1f')} if idle tiles draw nothing, {span(at[1], '.1f')} if they draw a "
-        f"tenth of full power; at the lower end of its power {span(low[0], '.1f')} and "
-        f"{span(low[1], '.1f')}; claimed: {claim:g}"
-        and record[f"Largest batch with {claim:g} times"]
-        == f"at design power {span(at[2])}, with idle power {span(at[3])}; at the lower end {span(low[2])} and "
-        f"{span(low[3])}"
-        and f"converters ({span([float(text) for text in cases.iloc[:, 0]], '.2f')} pJ"
-        in record["What would change it"]
-        and record["What would change it"].startswith("the power that your GPU draws, ")
+        == f"{span(gains, '.1f')} if idle tiles draw nothing, {span(idle, '.1f')} if they draw a tenth of full power; "
+        f"claimed: {claim:g}"
+        and record[f"Largest batch with {claim:g} times"] == f"{span(limits)}, with idle power {span(idle_limits)}"
+        and f"converters ({span(joules, '.2f')} pJ" in record["What would change it"]
+        and record["What would change it"].startswith("the energy of a token on your GPU (watts times seconds), ")
     )
 
 
-def carries_both_powers(cases: pd.DataFrame, digital: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether each gain at the lower end is the measured share of that at design power, and the record names both."""
-    board = cb.accelerator("h100-sxm").tdp_watts
-    rows = [(text, 0.05 * (1 + SHARE)) for place in (1, 2) for text in cases.iloc[:, place]]  # of one decimal each
-    rows += [(text, 0.02 * ends_of(text)[0]) for text in digital[digital.index != "512"].to_numpy().ravel()]
-    proportional = all(ends_of(text)[1] == pytest.approx(SHARE * ends_of(text)[0], abs=near) for text, near in rows)
-    told = (
-        f"assumed: {board:.0f} W, its design power, as the upper end; as the lower end {SHARE * board:.0f} W (the "
-        "share that an H200 drew at batch 1 in our own run)"
+def measured(note: str, device: str) -> list[tuple[float, float]]:
+    """Return watts and bytes per second at batch 1, 16 and 64 of a device, from the note of the source."""
+    text = note[note.index(f"{device}: ") :]
+    watts, rates = ([float(value) for value in re.findall(form, text)[:3]] for form in (WATTS, BYTES))
+    return [(power, 1e12 * rate) for power, rate in zip(watts, rates, strict=True)]
+
+
+def fair(said: str, note: str, constant: float) -> bool:
+    """Whether the text gives watts, rates and energies of the run, and those of the data sheets beside them."""
+    parts = []
+    for device, key in (("H100", "h100-sxm"), ("H200", "h200-sxm")):
+        gpu = cb.accelerator(key)
+        runs = [(power, rate, 1e12 * power / rate) for power, rate in measured(note, device)]
+        parts.append((runs, 1e12 * gpu.tdp_watts / gpu.mem_bandwidth))
+    (ours, sheet), (other, other_sheet) = parts
+    one, more, most = ours
+    return (
+        f"an H100 drew {one[0]:.0f} W while it read {one[1] / 1e12:.2f} TB/s at batch 1, {more[0]:.0f} W at "
+        f"{more[1] / 1e12:.2f} TB/s at batch 16, and {most[0]:.0f} W at {most[1] / 1e12:.2f} TB/s at batch 64"
+        in said
+        and f"That is {one[2]:.0f}, {more[2]:.0f} and {most[2]:.0f} pJ per byte, against {sheet:.0f} by the" in said
+        and f"gave {', '.join(f'{each:.0f}' for *_, each in other[:2])} and {other[2][2]:.0f} pJ, against "
+        f"{other_sheet:.0f}."
+        in said
+        and abs(more[2] / sheet - constant) < 2e-3
+        and f"a fair charge at batch 16, and up to {100 * (other[2][2] / other_sheet - 1):.0f} % too low at batch 64"
+        in said
+        and all(abs(runs[1][2] / base - 1) < 0.1 and runs[2][2] / base > 1.15 for runs, base in parts)
     )
-    return proportional and record["Power of the GPU"] == told and not any("(" in text for text in digital.loc["512"])
 
 
-def test_the_power_of_the_gpu_has_two_ends():
-    """Board power flatters the vendor; decoding draws a share of it, and every gain is in proportion."""
-    cases, digital, record = table("15", "claims"), table("15", "digital"), decision("15", "record-form")
-    assert carries_both_powers(cases, digital, record)
-    told = record["Power of the GPU"].partition(" (")[0]
-    assert not carries_both_powers(cases, digital, record | {"Power of the GPU": told})
-    digital.iloc[0, 0] = "209"
-    assert not carries_both_powers(cases, digital, record)
-    gpu = cb.accelerator("h100-sxm")
-    joules = [1e12 * share * gpu.tdp_watts / gpu.mem_bandwidth for share in (1, SHARE)]
-    for number in (
-        f"700/3.35 = {joules[0]:.0f} pJ",
-        "an H200 of 700 W drew 467 W at batch 1, 489 W at 16, 630 W at 64 and 692 W from 256",
-        f"takes the share at batch 1, {100 * SHARE:.1f} % of design power",
-        f"{joules[1]:.0f} pJ for an H100",
-    ):
-        assert number in SAID["explain3"]
-    row = cb.table("constants").set_index("name").loc["memory-bound-power"]
-    assert row["value"] == pytest.approx(SHARE, abs=5e-4) and "dl-cookbook-gpu-power" in row["source"]
+def test_what_the_gpu_is_charged_is_compared_with_what_it_took():
+    """Watts alone decide nothing: energy per byte is power over the bandwidth reached."""
+    note = cb.table("sources").set_index("key").loc["dl-cookbook-gpu-power", "note"]
+    constant = cb.table("constants").set_index("name").loc["memory-bound-energy"]
+    said, record = SAID["explain3"], decision("15", "record-form")
+    assert constant["source"] == "dl-cookbook-gpu-power" and fair(said, note, constant["value"])
+    assert not fair(said, note.replace("2.37 TB/s", "3.35 TB/s"), constant["value"])
+    assert not fair(said.replace("181, 201", "137, 142"), note, constant["value"])
+    assert not fair(said, note, 0.667)
+    assert record["Energy of the GPU"] == (
+        "assumed: 700 W at 3.35 TB/s or at its peak, by its data sheet; in our run at batch 16, an H100 took "
+        f"{constant['value']:.2f} times that"
+    )
+    assert "700/3.35 = 209 pJ" in said and "draws 700 W" not in said
     page = (FOLDER / "facilitator" / "15-beyond-digital.md").read_text(encoding="utf-8")
-    assert "is the best case of a digital device only where arithmetic sets the pace" in page
-    assert "an H200 of 700 W drew 467 W at batch 1" in page and "multiply by two thirds for 467 W" in page
+    assert "Watts alone decide nothing" in page and "an H100 of 700 W drew 457 W at batch 1" in page
+
+
+def test_a_full_batch_is_charged_the_peak_which_no_run_reaches():
+    note = cb.table("sources").set_index("key").loc["dl-cookbook-gpu-power", "note"]
+    watts, reached = map(float, re.search(r"(\d+) W and [\d.]+ TB/s \((\d+) TFLOP/s\) at 4,096", note).groups())
+    gpu = cb.accelerator("h100-sxm")
+    share = 1e12 * reached / gpu.peaks["peak_bf16"]
+    assert (
+        f"an H100 reached {100 * share:.0f} % of its bf16 peak at {watts:.0f} W, so it took "
+        f"{watts / gpu.tdp_watts / share:.1f} times as much energy" in SAID["explain4"]
+    )
 
 
 def by_formula(batch: int, idle_share: float, pace: bool) -> float:
@@ -103,13 +119,11 @@ def test_the_formula_gives_the_table_with_the_limits_that_the_text_names():
     shown = table("15", "digital")
     for size, row in shown.iterrows():
         for place, idle in ((2, 0.0), (3, 0.1)):
-            assert ends_of(row.iloc[place])[0] == pytest.approx(by_formula(int(size), idle, True), rel=0.005)
-    assert abs(by_formula(512, 0.1, False) / ends_of(shown.loc["512"].iloc[3])[0] - 1) > 0.03, "no limit was needed"
+            assert number(row.iloc[place]) == pytest.approx(by_formula(int(size), idle, True), rel=0.005)
+    assert abs(by_formula(512, 0.1, False) / number(shown.loc["512"].iloc[3]) - 1) > 0.03, "no limit was needed"
     mapped = cb.planning.map_to_crossbars("llama3_8b")
     assert f"= {mapped.latency / mapped.seconds:.0f}$ requests. With more, the pipeline is full" in SAID["loop4"]
-    assert "stops at 0.71 pJ" in SAID["loop4"] and ends_of(shown.loc["512"].iloc[0])[0] == pytest.approx(
-        0.71, abs=0.005
-    )
+    assert "stops at 0.71 pJ" in SAID["loop4"] and number(shown.loc["512"].iloc[0]) == pytest.approx(0.71, abs=0.005)
 
 
 def sized(printed: str, record: dict[str, str]) -> bool:
@@ -144,12 +158,12 @@ def test_the_record_follows_from_the_cases():
 @pytest.mark.parametrize(
     "mutation",
     [
-        {(name, column): "9.9 (6.6)" for name in range(4) for column in (1, 2)},  # none reaches the claim
-        {(name, column): "60.0 (40.0)" for name in range(4) for column in (1, 2)},  # all do, at either power
-        {(3, 2): "2.8 (1.2)"},  # another lower end
-        {(0, 3): "7 (none)", (0, 4): "56 (37)"},  # batches swapped
+        {(name, column): "9.9" for name in range(4) for column in (1, 2)},  # none reaches the claim
+        {(name, column): "60.0" for name in range(4) for column in (1, 2)},  # all do
+        {(3, 2): "1.2"},  # another lower end
+        {(0, 3): "7", (0, 4): "56"},  # batches swapped
         {(3, 0): "2.60"},  # another converter
-        {(3, 4): "2 (none)"},  # a batch where there is none now
+        {(3, 4): "2"},  # a batch where there is none now
     ],
 )
 def test_another_table_gives_another_record(mutation):
@@ -159,12 +173,11 @@ def test_another_table_gives_another_record(mutation):
     assert not follows(cases, decision("15", "record-form"))
 
 
-def test_a_record_that_leaves_out_idle_power_or_the_lower_power_does_not_follow():
+def test_a_record_that_leaves_out_idle_power_does_not_follow():
     cases, record = table("15", "claims"), decision("15", "record-form")
     row = next(label for label in record if label.startswith("Gain over "))
-    for start, end in ((" if idle tiles", "full power"), ("; at the lower", "; claimed")):
-        cut = record[row][: record[row].index(start)] + record[row][record[row].index(end) :]
-        assert not follows(cases, record | {row: cut})
+    cut = record[row][: record[row].index(" if idle tiles")] + record[row][record[row].index("; claimed") :]
+    assert not follows(cases, record | {row: cut})
 
 
 def inside_the_spread(curve: pd.DataFrame) -> bool:
