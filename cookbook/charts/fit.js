@@ -5,7 +5,7 @@ const BOLD = "600 14px", PLAIN = "12px", STRONG = "bold 12px";
 const LINE = 18, LOW_LINE = 16;  // px of a line of the title, and of all other text
 const SYMBOL = 34;  // px of a legend's symbol and the gap behind its text
 const BESIDE = 165;  // px that look.py keeps for words beside a row
-const ASIDE = 206, AXIS = 60;  // px at the left of a legend: labels of rows at most, and values of an axis
+const ASIDE = 206, MOST_ASIDE = 386, AXIS = 60;  // px at the left of a legend: labels of rows, and values of an axis
 const ABOVE = 2;  // lines of legend and subtitle that the height of a chart has room for
 
 const ruler = document.createElement("canvas").getContext("2d");
@@ -55,27 +55,30 @@ function linesOver({ row, text }, width, font) {
   return shared ? 1 : 1 + most;
 }
 
-// All that depends on the width, and the words of the legend, which Vega sets side by side once. `before` is the layout
-// of the state before: a chart grows, and never jumps back.
+// All that depends on the width or on the words of the legends, which Vega lays out only once. `before` is the layout of
+// the state before: a chart grows, and never jumps back.
 function layoutOf({ spec, columns, signals }, width, font, before) {
   const narrow = width < NARROW, rows = spec.params?.some(({ name }) => name === "over") ? signals.rows?.length ?? 0 : 0;
   const over = rows && narrow ? Math.max(linesOver(columns, width, font), before?.over ?? 0) : 0;
   const subtitle = [spec.title?.subtitle ?? []].flat().flatMap((line) => wrap(line, width, font, PLAIN));
-  const [legend] = legendsOf(spec), words = legend ? wordsOf(legend, signals) : [], title = legend?.legend.title ?? "";
-  const colour = spec.encoding?.color, beside = narrow && !legend && colour?.field ? new Set(listOf(columns[colour.field])).size + 1 : 0;
-  const keys = columnsFor(words, narrow ? "" : title, width - (over ? 0 : rows ? ASIDE : AXIS), font);
+  const legends = legendsOf(spec), [legend] = legends, title = legend?.legend.title ?? "";
+  const words = legend ? wordsOf(legend, signals) : [], all = legends.map((each) => wordsOf(each, signals));
+  const colour = spec.encoding?.color, named = ["nominal", "ordinal"].includes(colour?.type) && colour.legend !== null;
+  const beside = narrow && !legend && named ? new Set(listOf(columns[colour.field])).size + 1 : 0;
+  const label = Math.max(ASIDE, ...(signals.rows ?? []).map((row) => lengthOf(row, font, STRONG)));
+  const keys = columnsFor(words, narrow ? "" : title, width - (over ? 0 : rows ? Math.min(label, MOST_ASIDE) : AXIS), font);
   const lines = subtitle.length + Math.ceil(words.length / keys) + (narrow && title ? 1 : 0) + beside;
   const head = narrow ? LINE * wrap(signals.live_title ?? "", width, font, BOLD).length + LOW_LINE * lines : 0;
   const height = !spec.height || !narrow ? spec.height
     : Math.max(over ? head + Math.max(rows * (LOW_LINE * over + 24), 150) + 80 : spec.height + Math.max(head - LINE - ABOVE * LOW_LINE, 0), before?.height ?? 0);
-  return { narrow, over, width, subtitle, words, keys, height };
+  return { narrow, over, width, subtitle, all, beside, keys, height };
 }
 
-function laidOut(spec, { narrow, width, subtitle, keys, height }) {
+function laidOut(spec, { narrow, width, subtitle, beside, keys, height }) {
   if (spec.width === "container") spec.width = width;
   if (height) spec.height = height;
   if (spec.title?.subtitle) spec.title.subtitle = subtitle;
-  if (narrow) Object.assign(spec.config.legend, { orient: "top", columns: 1 });
+  if (beside) Object.assign(spec.config.legend, { orient: "top", columns: 1 });
   for (const { legend } of legendsOf(spec)) {
     legend.columns = keys;
     legend.labelLimit = Math.max(width - SYMBOL, 60);

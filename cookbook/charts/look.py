@@ -292,9 +292,10 @@ def end_names(lines: Any, name: str, x: Any, y: Any, colour: Any, gap: str, log:
         .transform_joinaggregate(names="count()")
         .transform_calculate(free=f"datum.height + datum.place * {gap}")
     )
-    foot = y["scale"].to_dict().get("domainMin", 0)
-    foot = foot["expr"] if isinstance(foot, dict) else str(foot)
-    foot = f"{f'log({foot})' if log else foot} + (datum.names - datum.place) * {gap}"
+    scale = y["scale"].to_dict()
+    low = scale["domain"][0] if "domain" in scale else scale["domainMin"]
+    low = f"({low['expr'] if isinstance(low, dict) else low})"
+    foot = f"{f'log{low}' if log else low} + (datum.names - datum.place) * {gap}"
     below = f"max(datum.lowest - datum.place * {gap}, {foot})"
     at = ends.transform_window(lowest="min(free)", sort=order, frame=[None, 0]).transform_calculate(
         at=f"exp({below})" if log else below

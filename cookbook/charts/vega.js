@@ -78,7 +78,7 @@ async function mountChart(model, el, state, picked = () => {}) {
   const layoutNow = (look) => layoutOf(state(), inner(state().spec), look.font, drawn?.spec === state().spec && drawn.width === width() ? drawn.layout : null);
   const signalsOf = ({ spec, signals }, look, layout) => {
     const out = { ...signals };
-    for (const { name } of spec.params ?? []) if (name in layout) out[name] = layout[name];
+    for (const { name } of spec.params ?? []) if (["narrow", "over"].includes(name)) out[name] = layout[name];
     if ("live_title" in out) out.live_title = wrap(out.live_title, layout.width, look.font, BOLD);
     return out;
   };

@@ -1,6 +1,9 @@
 // Three answers, each looked up in a table of the page, drawn, and kept in the address. Only prices are computed here.
 const unpacked = async (text) => new Response(new Blob([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))]).stream().pipeThrough(new DecompressionStream("gzip"))).json();
-const data = await unpacked(document.getElementById("data").textContent);
+const data = await unpacked(document.getElementById("data").textContent).catch((problem) => {
+  document.getElementById("card").textContent = "This page needs a browser of 2023 or later. In a terminal, cookbook what-runs, cookbook need and cookbook serve give the same.";
+  throw problem;
+});
 const root = document.documentElement, byId = (id) => document.getElementById(id);
 const values = (question, name) => data[question].axes.find(([axis]) => axis === name)[1];
 const FIRST = {

@@ -115,6 +115,7 @@ def test_a_phone_shows_after_a_change_what_it_shows_at_first(recipe, bare):
             repainted = bare.faults()
             bare.draw(panel, 400)
             assert repainted == bare.faults(), change
+            assert not [fault for fault in repainted if not fault.startswith("cut short")], change
             seen += 1
     assert seen == FEW
 

@@ -680,8 +680,8 @@ def test_14_the_bill_by_hand():
     assert "about 23,000 images per second" in words and rate == pytest.approx(23e3, rel=0.03)
     assert "(1,024 on each GPU)" in words and found.batch == 1024
     assert f"an 80 % interval of {found.hours_low:.2g} to {found.hours_high:.2g}" in words
-    step = cb.train_step("resnet50", "h100-sxm", batch=256)
-    assert "it would be 20,000" in words and 8 * step.rate == pytest.approx(20e3, rel=0.03)
+    step = cb.train_step("resnet50", "h100-sxm", devices=8, batch=256)
+    assert "it would be 18,500" in words and step.rate == pytest.approx(18.5e3, rel=0.01)
     price = cb.planning.hourly_usd("h100-sxm").median
     assert f"times {price:.2f} dollars" in words and 200 * 8 * price == pytest.approx(4800, rel=0.01)
     ends = [round(144 * hours * 8 * price, -2) for hours in (found.hours_low, found.hours_high)]

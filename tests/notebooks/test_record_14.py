@@ -276,7 +276,7 @@ def turning_points(record: dict[str, str]) -> bool:
 
 def value_and_now(text: str, best: str) -> tuple[str, str]:
     """Return the value of a turning point in the words of the record, and today's."""
-    if price := re.search(rf" if the price of {re.escape(best)} is ([\d.]+) times as high$", text):
+    if price := re.search(rf" if the price of {re.escape(best)} is ([\d.]+) times as high \(\$[\d.,]+\)$", text):
         return price[1], "1"
     other = re.search(r" if .* ([\d.,]+) \S.* \(now ([\d.,]+)\)$", text)
     return (other[1], other[2]) if other else ("nan", "nan")
@@ -294,6 +294,53 @@ def test_the_record_says_at_which_value_another_stack_leads():
         label = f"{who}: another stack leads by the medians"
         assert old in record[label]
         assert not turning_points(record | {label: record[label].replace(old, new)})
+
+
+def prices_are_told(record: dict[str, str], hour: float, machine: float) -> bool:
+    """Whether the record gives the prices that its decisions rest on, and those at which another stack leads."""
+    cost, turn = record["start-up: cost"], record["start-up: another stack leads by the medians"]
+    factor, price = re.search(r"is ([\d.]+) times as high \(\$([\d.]+)\)", turn).groups()
+    return (
+        f"over 3 years, price: ${hour:.2f} per hour, 20" in cost
+        and f"over 3 years, price: ${machine:,.0f} to buy, recalled" in record["factory: cost"]
+        and float(price) == pytest.approx(hour * float(factor), rel=0.005)
+    )
+
+
+def test_the_record_gives_the_prices_that_it_rests_on():
+    record, hour = decision("14"), cb.planning.hourly_usd("a100-sxm-80gb", "on demand").median
+    machine = cb.table("systems").set_index("key").loc["gaming-desktop-rtx-4090", "price_usd"]
+    assert prices_are_told(record, hour, machine)
+    assert not prices_are_told(record, hour + 0.1, machine) and not prices_are_told(record, hour, machine - 500)
+
+
+def round_trips_are_told(record: dict[str, str], said: str, house: float, elsewhere: float) -> bool:
+    """Whether the page names the round trips that it assumes [ms], and what a nearer one changes for the factory."""
+    offers = [
+        cb.planning.pick_stack("sensor", "serve", **more).frame().query("will_do").sort_values("usd", kind="stable")
+        for more in ({}, {"away": "8 ms"})
+    ]
+    rented = offers[1].query("way == 'on demand'").iloc[0]
+    return (
+        f"a round trip of {elsewhere:g} ms to a rented or colocated machine and of {house:g} ms to one" in said
+        and not (offers[0]["way"] == "on demand").any()
+        and rented["usd_low"] <= offers[0]["usd_high"].iloc[0]
+        and record["factory: with a round trip of 8 ms"]
+        == f"{rented['name']} is feasible at ${rented.usd:,.0f} ({rented.usd_low:,.0f} to {rented.usd_high:,.0f}), and "
+        f"the factory can start by renting (assumed to a rented machine: {elsewhere:g} ms)"
+        and f"of which {house:g} ms are an assumed round trip" in record["factory: latency"]
+        and f"of which {elsewhere:g} ms are an assumed round trip" in record["start-up: latency"]
+    )
+
+
+def test_the_round_trip_that_decides_for_the_factory_is_told():
+    page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
+    said = next(cell.source for cell in page.cells if cell.id == "loop2")
+    trips = cb.table("constants").set_index("name").value
+    known = trips["stack-round-trip-house"], trips["stack-round-trip-elsewhere"]
+    assert round_trips_are_told(decision("14"), said, *known)
+    assert not round_trips_are_told(decision("14"), said, known[0] + 1, known[1])
+    assert not round_trips_are_told(decision("14"), said.replace("30 ms", "3 ms"), *known)
 
 
 def cheapest_at(record: dict[str, str]) -> bool:
@@ -330,7 +377,7 @@ def test_the_search_of_turning_points_says_what_it_leaves_out():
     """Cheapest stacks around the clock at 8 and 4 requests per second, which the search of section 3 does not list."""
     page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
     said = next(cell.source for cell in page.cells if cell.id == "explain3")
-    assert "this search leaves out many. For a chat it leaves out the rate of requests, the length of" in said
+    assert "the search leaves out many. For a chat it leaves out the rate of requests, the length of" in said
     served = {rate: cb.planning.pick_stack("chat", "serve", rate=rate, hours=24) for rate in (4, 8, 10)}
     assert "volume" not in set(served[10].changes()["input"])
     first = {rate: found.frame().query("will_do").iloc[0] for rate, found in served.items()}
@@ -372,7 +419,8 @@ def priced_elsewhere(said: str, prices: pd.DataFrame) -> bool:
     return (
         listed["provider"].tolist() == ["digitalocean"]
         and listed["devices"].tolist() == [1]
-        and "rests on *one* list price, DigitalOcean's for a single GPU, in a machine like another provider's." in said
+        and "rests on *one* list price, DigitalOcean's for a single GPU, in a machine like another provider's, and"
+        in said
     )
 
 

@@ -7,6 +7,7 @@ import cookbook as cb
 from cookbook import catalog
 from cookbook.prediction.answer import answer
 from cookbook.prediction.parsing import networks
+from cookbook.workloads.builders import transformers
 
 # As measured tables print them, with the network they are a checkpoint of.
 PRINTED = {
@@ -248,3 +249,34 @@ def test_the_published_format_is_taken_and_told() -> None:
     assert untold.point == stated.point and "as published" not in stated.assumed
     with pytest.raises(ValueError, match="do not fit"):
         cb.generate("gpt-oss-120b", "h100-sxm", precision="bf16")
+
+
+@pytest.mark.parametrize(
+    ("index", "words"),
+    [
+        ({"layers": 0}, "layers must be 3 to 78"),
+        ({"layers": 79}, "layers must be 3 to 78"),
+        ({"heads": None}, "index needs heads, dim and top"),
+    ],
+)
+def test_an_indexer_that_no_layer_can_read_is_refused(index: dict[str, int | None], words: str) -> None:
+    sizes = dict(cb.model("glm_5.2").arguments)
+    changed = {name: value for name, value in {**sizes["index"], **index}.items() if value is not None}
+    with pytest.raises(ValueError, match=words):
+        transformers.decoder(**{**sizes, "index": changed})
+
+
+def test_layers_that_read_what_an_earlier_one_chose_have_no_indexer_of_their_own() -> None:
+    """GLM-5.2 by hand: queries, keys and one weight a head, in 21 of 78 layers."""
+    sizes = dict(cb.model("glm_5.2").arguments)
+    every, some = (
+        transformers.decoder(**{**sizes, "index": {**sizes["index"], "layers": layers}}).parameter_count
+        for layers in (78, 21)
+    )
+    heads, dim, width, rank = (
+        sizes["index"]["heads"],
+        sizes["index"]["dim"],
+        sizes["width"],
+        sizes["latent"]["q_rank"],
+    )
+    assert every - some == 57 * (rank * heads * dim + width * dim + 2 * dim + width * heads)

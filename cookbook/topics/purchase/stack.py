@@ -121,6 +121,7 @@ class StackChoice(Result):
             "used": candidate.used,
             "batch": place.batch,
             "tier": place.tier,
+            "price": place.figures["price"].median,
             "priced": place.figures["price"].dates,
             "impossible": bool(candidate.why) or place.way == PER_TOKEN,
         }
@@ -165,8 +166,8 @@ class StackChoice(Result):
 
         name, place, way, data_at, accelerator, devices, machines (least and most of a service's interval), system,
         storage, network, software; usd, kwh and kgco2e over the horizon and hours of a run, each with _low and _high of
-        the 80 % interval; upload_hours; latency [s]; watts on one's own premises, rated; limit, used, batch, tier,
-        priced, will_do, why.
+        the 80 % interval; upload_hours; latency [s]; watts on one's own premises, rated; limit, used, batch, tier;
+        price of a machine [USD, if rented USD/h] and its dates (priced); will_do, why.
         """
         return self._whole.copy()
 

@@ -128,8 +128,8 @@ def decoder(
         Multi-head latent attention: q_rank (None: full-rank queries), kv_rank, nope_dim, rope_dim, v_dim.
     index : mapping
         Sparse attention of latent heads (DeepSeek-V3.2): heads and dim of the indexer that scores all tokens before
-        each, and top, the tokens that attention then reads; layers, those with an indexer (None: all), of which the
-        others read what the last one chose.
+        each, and top, the tokens that attention then reads; layers, the number with an indexer of their own (None:
+        all); each other layer reads what the nearest earlier one chose.
     predict_ahead : int
         Extra layers that predict tokens further ahead (multi-token prediction), sharing embedding and output matrix.
     flash : bool
@@ -143,6 +143,8 @@ def decoder(
     _check(experts, EXPERT_ARGUMENTS, "experts")
     _check(latent, LATENT_ARGUMENTS, "latent")
     _check(index, INDEX_ARGUMENTS, "index")
+    if index and not {"heads", "dim", "top"} <= set(index):
+        raise ValueError("index needs heads, dim and top")
     if index and not (latent and latent.get("q_rank")):
         raise ValueError("index needs latent attention with q_rank: its queries are made of that latent")
     layer = _Layer(
@@ -205,9 +207,11 @@ def _groups(
     experts, index, sparse = layer.experts, layer.index, layer.experts is not None
     dense = int(experts.get("first_dense", 0)) if experts else 0
     full = depth // full_every if window and full_every else 0
-    reading = depth - int(index.get("layers") or depth) if index else 0
-    if not 0 <= reading <= depth - dense:
-        raise ValueError(f"index: layers must be {dense} to {depth}: layers without experts have an indexer each")
+    most, least = depth - full, max(dense, 1)
+    own = most if not index or index.get("layers") is None else int(index["layers"])
+    if index and not least <= own <= most:
+        raise ValueError(f"index: layers must be {least} to {most}, since layers without experts have an indexer each")
+    reading = most - own
     reader = layer._replace(index={"top": index["top"]}) if index else layer
     groups = [
         ("dense_layer", dense, layer, window, False),

@@ -314,6 +314,19 @@ def test_beyond_break_even_owning_is_cheaper(found):
         break_even(cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=300, deadline="1 h"))
 
 
+def test_no_loser_is_named_whose_share_of_hours_may_still_be_within_them():
+    """Of an interval that begins below all hours, the panel says where owning costs less at its low end."""
+    task = dict(runs=8, years=2, epochs=3, seq=2048)
+    panel = cb.panels.where_to_run("llama3.2_3b", "ultrachat-200k", **task)
+    whole = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", deadline="7 d", **task)
+    low, middle, high = break_even(whole, "workstation-6", "spot-h100").use
+    assert low < 1 < middle < high
+    assert (
+        "by the medians, Workstation, 6 × RTX 4090 costs more than Cloud, 8 × H100, spot even when always in use; at "
+        f"the low end of the 80 % interval, it costs less above a utilisation of {100 * low:.0f} %." in panel.answer
+    )
+
+
 def test_why_there_is_nothing_to_compare_is_said():
     with pytest.raises(ValueError, match=r"no own machine is feasible \(.* no electricity price"):
         break_even(cb.planning.where_to_run("resnet50", region="pl"))
