@@ -224,6 +224,7 @@ NAMES = """names => [...document.querySelectorAll('.vega-embed svg text')]
         ("serving", "knee", ["TTFT p50", "TTFT p95", "TPOT p50", "TPOT p95"]),
         ("storage", "scaling", ["later epochs", "first epoch"]),
         ("where_to_run", "paid", ["owned", "rented"]),
+        ("crossbar", "roofline", ["H100 SXM5 80GB", "Jetson AGX Orin 64GB"]),
     ],
 )
 def test_every_line_is_named_where_it_ends_and_no_name_covers_another(recipe, picture, names, bare):
