@@ -491,8 +491,8 @@ def _meets(comparison: WhereToRun, even: BreakEven | None, reason: str) -> str:
         always = f"{own} costs more than {rent} even when always in use"
         if even.use[0] > 1:
             return f"{always}."
-        low = f"at the low end of the 80 % interval, it costs less above a utilisation of {percent(even.use[0])}"
-        return f"by the medians, {always}; {low}."
+        share = f"at the low end of the 80 % interval, it costs less above a utilisation of {percent(even.use[0])}"
+        return f"by the medians, {always}; {share}."
     if middle == 0:
         return f"{own} costs less than {rent} even unused, since {rent} is paid for all hours."
     share = f"a utilisation of {percent(even.use[1])}"
