@@ -91,6 +91,7 @@ def choose(page, theme: str) -> None:
     """Choose a theme in the menu of the header."""
     page.locator(".theme-switch-button:visible").click()
     page.get_by_role("button", name=theme, exact=True).click()
+    page.wait_for_function("mode => document.documentElement.dataset.mode === mode", arg=theme.lower())
 
 
 @pytest.mark.all
@@ -103,6 +104,7 @@ def test_both_themes_can_be_read_and_the_chosen_one_stays(own_page, few):
     assert all(contrast(*colours) >= 7 for colours in found.values()) and found["light"] != found["dark"]
     choose(own_page, "Light")
     own_page.goto(pages[1])
+    own_page.wait_for_function("() => document.documentElement.dataset.theme === 'light'")
     assert own_page.evaluate(COLOURS) == found["light"]
     choose(own_page, "Dark")
     assert own_page.evaluate(COLOURS) == found["dark"]
