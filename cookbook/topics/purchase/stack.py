@@ -167,7 +167,7 @@ class StackChoice(Result):
         name, place, way, data_at, accelerator, devices, machines (least and most of a service's interval), system,
         storage, network, software; usd, kwh and kgco2e over the horizon and hours of a run, each with _low and _high of
         the 80 % interval; upload_hours; latency [s]; watts on one's own premises, rated; limit, used, batch, tier;
-        price of a machine [USD, if rented USD/h] and its dates (priced); will_do, why.
+        price of all its machines [USD; USD/h if rented] and its dates (priced); will_do, why.
         """
         return self._whole.copy()
 

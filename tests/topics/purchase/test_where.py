@@ -226,6 +226,24 @@ def test_drawn_rent_is_from_the_tenth_to_the_ninetieth_percentile_of_list_prices
 WAYS = [*prices.RENT, prices.BOUGHT]
 
 
+@pytest.mark.parametrize(
+    ("way", "table", "column"),
+    [("on demand", "cloud_prices", "usd_per_hour"), (prices.BOUGHT, "hardware_prices", "usd_per_device")],
+)
+def test_deciles_are_the_10th_and_90th_percentile_of_the_listed_rows(way, table, column):
+    """Another way: the rows between the dates that a price tells, straight from the table."""
+    listed, several = catalog.table(table), 0
+    for key in catalog.table("accelerators")["key"]:
+        price = (prices.bought_usd if way == prices.BOUGHT else prices.hourly_usd)(key, ends="deciles")
+        rows = listed[(listed["accelerator_key"] == key) & listed[column].notna()]
+        rows = rows[(rows["date"] >= price.first) & (rows["date"] <= price.last)]
+        if price.rows > 1 and len(rows) == price.rows:
+            usd = rows[column] / (1 if way == prices.BOUGHT else rows["devices"])
+            np.testing.assert_allclose((price.low, price.median, price.high), np.quantile(usd, (0.1, 0.5, 0.9)))
+            several += 1
+    assert several >= 3
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_deciles_are_of_the_rows_whose_quartiles_are_shown(way):
     """For each accelerator and system: the same rows and median, and ends that are no nearer."""
