@@ -491,13 +491,14 @@ def _meets(comparison: WhereToRun, even: BreakEven | None, reason: str) -> str:
         always = f"{own} costs more than {rent} even when always in use"
         if even.use[0] > 1:
             return f"{always}."
-        share = f"at the low end of the 80 % interval, it costs less above a utilisation of {percent(even.use[0])}"
-        return f"by the medians, {always}; {share}."
+        less = f"at the low end of the 80 % interval, it costs less above a utilisation of {percent(even.use[0])}"
+        return f"by the medians, {always}; {less}."
     if middle == 0:
         return f"{own} costs less than {rent} even unused, since {rent} is paid for all hours."
-    share = f"a utilisation of {percent(even.use[1])}"
+    ends = [percent(use) if use <= 1 else "never" for use in even.use]
     if comparison.task.utilisation is not None:
-        return f"{own} costs less than {rent} above a utilisation of {percent(even.use[1])}."
+        return f"{own} costs less than {rent} above a utilisation of {ends[1]} (80 %: {ends[0]} to {ends[2]})."
+    share = f"a utilisation of {ends[1]}"
     return f"{own} costs less than {rent} above {_runs(middle)} runs per month ({_runs(low)}-{_runs(high)}), {share}."
 
 

@@ -345,6 +345,16 @@ def test_no_loser_is_named_whose_share_of_hours_may_still_be_within_them():
     )
 
 
+def test_the_share_of_hours_above_which_owning_pays_has_its_interval():
+    """Where the reader gives a utilisation, the share to compare it with is an estimate, too."""
+    panel = cb.panels.where_to_run(utilisation=10)
+    own, rent = panel.answer.partition("Own or rent: ")[2].partition(" above ")[0].split(" costs less than ")
+    rows = catalog.table("places").set_index("name")["key"]
+    whole = cb.planning.where_to_run("resnet152", "imagenet-21k", runs=4, deadline="7 d", years=3, utilisation=0.1)
+    low, middle, high = (100 * use for use in break_even(whole, rows[own], rows[rent]).use)
+    assert f"above a utilisation of {middle:.0f} % (80 %: {low:.0f} % to {high:.0f} %)." in panel.answer
+
+
 def test_why_there_is_nothing_to_compare_is_said():
     with pytest.raises(ValueError, match=r"no own machine is feasible \(.* no electricity price"):
         break_even(cb.planning.where_to_run("resnet50", region="pl"))
