@@ -94,6 +94,22 @@ def test_full_rent_pays_for_the_server_in_two_years_and_not_in_one():
     assert not pays_in_two_years(cheque, staff, rent, said["predict3"].replace("two years", "a year"))
 
 
+def shares_of_power(printed: str, owned: pd.DataFrame) -> bool:
+    """Whether the printed share of power and cooling is that of the parts of the table, and its total their sum."""
+    server = owned["on-premises-h100 [thousand $]"].astype(float)
+    parts = server.drop("total")
+    share = 100 * parts[["electricity", "cooling"]].sum() / parts.sum()
+    return f"Power and cooling: {share:.0f} % of the cost here;" in printed and abs(parts.sum() - server["total"]) < 0.3
+
+
+def test_the_share_of_power_is_of_the_parts_and_not_of_their_total_too():
+    printed, owned = words("09", "power"), table("09", "ownership")
+    assert shares_of_power(printed, owned)
+    assert not shares_of_power(printed.replace("cooling: 2 %", "cooling: 1 %"), owned)
+    owned.loc["electricity", "on-premises-h100 [thousand $]"] = "55.0"
+    assert not shares_of_power(printed, owned)
+
+
 def draws(printed: str, words: str) -> bool:
     """Whether the text repeats the rated power of the workstation, its host included, and the draw at full load."""
     rated, full = re.search(r"rated at ([\d.]+) kW, about ([\d.]+) kW at full load", printed).groups()

@@ -54,7 +54,7 @@ def measured(note: str, device: str) -> list[tuple[float, float]]:
 
 
 def fair(said: str, note: str, constant: float) -> bool:
-    """Whether the text gives watts, rates and energies of the run, and those of the data sheets beside them."""
+    """Whether the text gives watts, rates and energies of the run, and those of the datasheets beside them."""
     parts = []
     for device, key in (("H100", "h100-sxm"), ("H200", "h200-sxm")):
         gpu = cb.accelerator(key)
@@ -87,7 +87,7 @@ def test_what_the_gpu_is_charged_is_compared_with_what_it_took():
     assert not fair(said.replace("181, 201", "137, 142"), note, constant["value"])
     assert not fair(said, note, 0.667)
     assert record["Energy of the GPU"] == (
-        "assumed: 700 W at 3.35 TB/s or at its peak, by its data sheet; in our run at batch 16, an H100 took "
+        "assumed: 700 W at 3.35 TB/s or at its peak, by its datasheet; in our run at batch 16, an H100 took "
         f"{constant['value']:.2f} times that"
     )
     assert "700/3.35 = 209 pJ" in said and "draws 700 W" not in said
