@@ -125,7 +125,7 @@ def test_it_is_printed_to_pdf(tmp_path: Path, chromium: str | None, monkeypatch:
         (["measure_here"], "'measure_here' is no panel; take one of accelerators"),
         (["nothing"], "'nothing' is no panel; take one of accelerators"),
         (["stack", "--set", "colour=red"], "stack has no control 'colour'; it has application"),
-        (["stack", "--set", "budget=1"], "Budget = $1.00 cannot be kept by any stack"),
+        (["stack", "--set", "budget=1"], "No stack meets budget = $1.00: "),
         (["stack", "--set", "budget"], "is not NAME=VALUE; write one such as task=serve"),
         (["stack", "--set", "application=tea"], "Application = 'tea' is not a choice; nearest names"),
     ],

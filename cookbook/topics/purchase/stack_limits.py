@@ -118,7 +118,7 @@ def _said(
     """Return a contradiction in words: the limits, and the nearest stacks among those that keep the others."""
     words = [_told(limits, name) for name in names]
     named = " and ".join(words)
-    head = f"{named} cannot be kept by any stack" if len(names) == 1 else f"{named} contradict each other"
+    head = f"no stack meets {named}" if len(names) == 1 else f"{named} contradict each other"
     nearest = []
     for name in sorted(names, key=lambda limit: limit not in FIGURES):
         remaining = [key for key in able.index if not any(broken[limit][key] for limit in names if limit != name)]
@@ -132,8 +132,8 @@ def _said(
         rest = [text for text in words if not text.startswith(f"{name} = ")]
         among = f"of the stacks that keep {' and '.join(rest)}, " if rest else ""
         nearest.append(
-            f"{among}{able.loc[key, 'name']} comes nearest with {_spell(amounts[key], unit)}, "
-            f"{_spell(more, unit)} more ({_times(ratio)} times as much): {FIGURES[name][1]} {name} = "
+            f"{among}{able.loc[key, 'name']} comes nearest at {_spell(amounts[key], unit)}, "
+            f"which is {_spell(more, unit)} more ({_times(ratio)} times as much): {FIGURES[name][1]} {name} = "
             f"{_up(amounts[key], unit)}"
         )
     if not nearest:

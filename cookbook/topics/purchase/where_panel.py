@@ -619,8 +619,9 @@ def _ends(row: Any) -> str:
     low, high, unit = row.low, row.high, row.unit
     if unit.startswith("fraction"):
         return f"{100 * low:.3g} to {100 * high:.3g} %" + (" per year" if unit.endswith("year") else "")
-    if unit == "USD":
-        return dollar_range(low, high)
+    money, _, per = unit.partition("/")
+    if money == "USD":
+        return dollar_range(low, high) + (f" per {per}" if per else "")
     if unit in ("s", "W"):
         return f"{human(low, unit)} to {human(high, unit)}"
     return f"{low:.3g} to {high:.3g} {'' if unit == 'ratio' else unit}".rstrip()

@@ -349,6 +349,11 @@ class Served:
         return float(self.values["prompt"] + self.values["answer"])
 
     @cached_property
+    def batch(self) -> int:
+        """Requests that an engine answers at a time, one at least."""
+        return max(round(self.own["batch"]), 1)
+
+    @cached_property
     def step(self) -> Any:
         """One further token of all sequences of an engine."""
         length = self.values["prompt"] + self.values["answer"] / 2
@@ -357,7 +362,7 @@ class Served:
             device_of(self.values["accelerator"]),
             input_len=max(round(length), 1),
             output_len=2,
-            batch=max(round(self.own["batch"]), 1),
+            batch=self.batch,
             delay_of="token",
             **self.stack,
         )
@@ -404,7 +409,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         chips=_chips(view),
         picture=PICTURES[picture](view),
         parts=_parts(view),
-        parts_title=f"One further token for {own['batch']:.0f} requests of an engine, without prompts",
+        parts_title=f"One decode step at batch {view.batch} per engine, without prompts",
         table=partial(_cost_table if picture == "costs" else _table, view),
         data=lambda: _rivals(view) if picture == "costs" else service.table,
         sources=partial(_sources, view),
