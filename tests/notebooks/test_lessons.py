@@ -297,7 +297,7 @@ def test_tables_are_short(path):
 
 def names_its_run(said: str, card: str) -> bool:
     """Whether the text names the row of a stored card that shows a published run, with the engine that was measured."""
-    named = re.search(r"The row \*(\w+)\* in the card is a published run", said)
+    named = re.search(r"The row \*(\w+)\* in the card shows a published run", said)
     rows = dict(re.findall(r"<th[^>]*>([^<]+)</th><td[^>]*>([^<]+)</td>", card))
     return named is not None and re.search(r"tokens/s, .+ 20\d\d$", rows.get(named[1], "")) is not None
 
@@ -350,7 +350,7 @@ def test_03_bytes_and_flop_by_hand():
     assert [sent / 450e9, sent / 50e9, computed] == pytest.approx([33e-3, 300e-3, 83e-3], rel=0.02)
     rise, saved = 20_000 * (1 / 0.96 - 1), 10 * (1 - 1 / (2 * 0.96))
     assert [rise, saved, rise / saved] == pytest.approx([833, 4.8, 174], rel=0.01)
-    assert "833 dollars for 4.8 days, 174 dollars per day" in words
+    assert "833 dollars buys 4.8 days, at 174 dollars per day" in words
 
 
 def test_03_answers_of_its_questions():
@@ -450,7 +450,7 @@ def test_08_one_batch_and_the_fewest_gpus_in_time():
         )
         days[n] = plan.table.days[0], plan.table.days_high[0]
     assert [min(n for n in days if days[n][end] <= values["deadline"]) for end in (0, 1)] == [768, 960]
-    assert "for which 960 of the 1,024 are enough" in prose("08")
+    assert "at the top of the interval, 960 of the 1,024 GPUs are enough" in prose("08")
 
 
 def test_08_failures_of_many():
@@ -519,7 +519,7 @@ def test_09_the_break_even_by_hand():
     assert words.index("three hours in five") > words.index("When should you buy it?")  # which it would answer
     assert "about 123,000 dollars per year" in words and fixed == pytest.approx(123e3, rel=0.01)
     assert f"about {shares[0]:.0f} %: the server must work three hours in five" in words
-    assert f"{rent.price_high:.0f} dollars, {shares[1]:.0f} % would do" in words
+    assert f"{rent.price_high:.0f} dollars, a use of {shares[1]:.0f} % would be enough" in words
     use = cb.planning.break_even(found, "on-premises-h100", "cloud-h100").use[1]
     assert 100 * use == pytest.approx(shares[0], abs=2)
 
@@ -543,7 +543,7 @@ def test_10_bounds_by_hand_and_bytes_of_a_token():
     assert gpu.peaks["peak_bf16"] / (2 * weights) == pytest.approx(66e3, rel=0.02)
     assert gpu.mem_bandwidth / (2 * weights) == pytest.approx(220, rel=0.02)
     bounds = 2e3 * weights * 512 / gpu.peaks["peak_bf16"], 2e3 * weights / gpu.mem_bandwidth
-    asked = words.index("How many can one user get?")
+    asked = words.index("How many tokens/s can one user get?")
     for bound in bounds:  # below the question, which they would answer
         assert words.count(f"= {bound:.1f} ms") == 1 and words.index(f"= {bound:.1f} ms") > asked
     assert gpu.peaks["peak_bf16"] / gpu.mem_bandwidth == pytest.approx(300, rel=0.05)
@@ -578,12 +578,12 @@ def test_10_the_knee_by_hand():
     assert f"$a$ = {alone:.1f} ms" in words
     by_hand = [round(alone / (1 - share)) for share in (0.5, 0.8, 0.9)]
     assert f"needs {by_hand[0]} ms per token at half load, {by_hand[1]} ms at 80 % and {by_hand[2]} ms at 90 %" in words
-    assert f"by the formula, that happens at {100 * (1 - alone / 50):.0f} %" in words
+    assert f"the formula puts that point at {100 * (1 - alone / 50):.0f} %" in words
 
 
 def test_13_waits_by_formula_and_what_a_claim_holds():
     words = prose("13")
-    assert "With $\\rho = 0.8$ and $s = 1$ h that is 4 h" in words
+    assert "With $\\rho = 0.8$ and $s = 1$ h, the mean wait is then 4 h" in words
     one, four = (cb.planning.erlang_wait_seconds(gpus, 0.8 * gpus, 1.0) for gpus in (1, 4))
     assert one == pytest.approx(4) and four < one / 5
     gains = cb.planning.cluster_gains(cb.table("cluster_weeks"))
@@ -595,7 +595,7 @@ def test_13_waits_by_formula_and_what_a_claim_holds():
     assert (over[over.load <= 1].utilisation < 0.05).all() and (over.wait_high < 1).all()
     busy = over.set_index(["load", "mix"]).loc[(1.2, "mixed")]
     assert f"({100 * busy.finished:.0f} % more at 1.2)" in words and busy.utilisation < 0.05
-    assert (over[over.load < 1].finished < 0.15).all() and "below a load of 1, what it saves is mainly waiting" in words
+    assert (over[over.load < 1].finished < 0.15).all() and "below a load of 1, it mainly saves waiting time" in words
 
 
 def test_13_above_a_load_of_one_fair_share_finishes_small_jobs_and_large_ones_wait():
@@ -626,8 +626,8 @@ def reserving(cluster, oldest: bool = False) -> None:
 
 def test_13_a_reservation_makes_small_jobs_wait_longer_and_the_largest_less():
     words, waits = prose("13"), {}
-    assert "expect longer waits for small jobs than in this table, and shorter ones for the largest" in words
-    assert "ours reserves nothing, so any job that fits may pass one that does not" in words
+    assert "expect longer waits for small jobs than in this table, and shorter waits for the largest" in words
+    assert "Our version reserves nothing, so any job that fits may pass one that does not" in words
     for policy in ("fair", reserving):
         runs = [cb.planning.cluster(policy, nodes=8, load=0.8, skew=2, seed=seed).jobs for seed in range(8)]
         waits[policy] = {gpus: sum(jobs[jobs.gpus == gpus]["wait"].mean() for jobs in runs) for gpus in (1, 16)}
@@ -654,8 +654,8 @@ def within_the_limit(policy, mean: int = 3) -> bool:
 
 def test_13_fair_share_with_a_reservation_may_keep_the_limit():
     words = prose("13")
-    assert "waits stayed within 8 h in 9 of 10 weeks, and the mean wait was about 3 h. But the interval" in words
-    assert "than with twice the GPUs. Reserving GPUs for the oldest job instead makes jobs wait longer." in words
+    assert "the mean wait stayed within 8 h in 9 of 10 weeks, and averaged about 3 h. But the interval" in words
+    assert "than with twice the GPUs. Reserving GPUs for the oldest job instead makes jobs wait even longer." in words
     assert within_the_limit(reserving) and not within_the_limit("backfill")
     draws = [waits_of_weeks(reserving).sample(frac=1, replace=True, random_state=n).quantile(0.9) for n in range(500)]
     assert pd.Series(draws).quantile(0.05) < 8 < pd.Series(draws).quantile(0.95), "nobody can tell"
@@ -681,11 +681,11 @@ def test_14_the_bill_by_hand():
     assert "(1,024 on each GPU)" in words and found.batch == 1024
     assert f"an 80 % interval of {found.hours_low:.2g} to {found.hours_high:.2g}" in words
     step = cb.train_step("resnet50", "h100-sxm", devices=8, batch=256)
-    assert "it would be 18,500" in words and step.rate == pytest.approx(18.5e3, rel=0.01)
+    assert "the rate would be 18,500" in words and step.rate == pytest.approx(18.5e3, rel=0.01)
     price = cb.planning.hourly_usd("h100-sxm").median
-    assert f"times {price:.2f} dollars" in words and 200 * 8 * price == pytest.approx(4800, rel=0.01)
+    assert f"At {price:.2f} dollars per GPU hour" in words and 200 * 8 * price == pytest.approx(4800, rel=0.01)
     ends = [round(144 * hours * 8 * price, -2) for hours in (found.hours_low, found.hours_high)]
-    assert "it is {:,.0f} and {:,.0f}.".format(*ends) in words
+    assert "they cost {:,.0f} and {:,.0f}.".format(*ends) in words
     assert found.usd == pytest.approx(4800 + 120, rel=0.03)
 
 
@@ -767,7 +767,7 @@ def test_what_recipe_11_says_of_the_machine_holds():
     wide = rows[rows.index.str.contains("convolution, [37]x")]
     assert mine.lacks and best == pytest.approx(105e9, rel=0.01) and "sustains 105 GFLOP/s" in words
     assert 'answer="more than twice that"' in words and 2 * best < rows[rows.index.str.contains("3x3")].min()
-    assert f"stands in, {sheet / 1e9:.0f} GFLOP/s, is exceeded" in words and wide.min() > 1.3 * sheet
+    assert f"exceed the datasheet's FP32 peak, {sheet / 1e9:.0f} GFLOP/s" in words and wide.min() > 1.3 * sheet
     assert "BF16 matmuls are about four times" in words and mine.accelerator.peaks["peak_bf16"] == pytest.approx(
         4.2 * best, rel=0.05
     )
@@ -775,15 +775,15 @@ def test_what_recipe_11_says_of_the_machine_holds():
     assert 'answer="less than a fifth"' in words and 0.09 < one / best < 0.12
     assert "that is what 16 rows reach here" in words and 0.4 < few / best < 0.6
     copied = rows[rows.index.str.startswith("memory bandwidth")].max()
-    assert "arithmetic takes 5.1 ms and memory 1.8 ms" in words and "We measured 10 ms, twice as much" in words
+    assert "arithmetic takes 5.1 ms and memory 1.8 ms" in words and "We measured 10 ms, twice as long" in words
     narrow = 16 * 2 * 4096**2 / best, 4 * (4096**2 + 2 * 16 * 4096) / copied, 16 * 2 * 4096**2 / few
     assert narrow == pytest.approx([5.1e-3, 1.8e-3, 10e-3], rel=0.02)
     times = [2 * 4096**2 / best, 4 * 4096**2 / copied, 2 * 4096**2 / one]
     assert times == pytest.approx([0.32e-3, 1.8e-3, 3e-3], rel=0.02)
-    assert "that is 22 GB/s" in words and 2 * one == pytest.approx(22e9, rel=0.02)
+    assert "a tenth of the rate, or 22 GB/s" in words and 2 * one == pytest.approx(22e9, rel=0.02)
     read = [2 * value for name, value in rows.items() if name.startswith("matmul of 1x")]  # 2 FLOP for 4 bytes
-    assert "other single rows of our run reach up to 26 GB/s" in words and max(read) == pytest.approx(26e9, rel=0.02)
-    assert "its 37 GB/s are not the rate of reading alone" in words and copied == pytest.approx(37e9, rel=0.02)
+    assert "Other single rows reach up to 26 GB/s" in words and max(read) == pytest.approx(26e9, rel=0.02)
+    assert "its 37 GB/s is not the rate of reading alone" in words and copied == pytest.approx(37e9, rel=0.02)
     errors = mine.errors()
     assert 'answer="10 to 20 %"' in words and 0.1 < errors["left_out"] < 0.2 and 0.02 < errors["after"] < 0.06
     start = rows["start of an operation, addition of one element, eager"]

@@ -46,7 +46,7 @@ def converts(said: str, card: str) -> bool:
     """Whether the text turns the measured rate of the card into the seconds of its prediction, inside the interval."""
     low, high = (float(text) for text in re.search(r"within ([\d.]+) s to ([\d.]+) s", card).groups())
     rate = float(re.search(r"measured: ([\d.]+) tokens/s", card)[1])
-    return f"{rate} tokens/s is {1024 / rate:.1f} s for the 1,024 tokens" in said and low < 1024 / rate < high
+    return f"At {rate} tokens/s, the 1,024 tokens take {1024 / rate:.1f} s." in said and low < 1024 / rate < high
 
 
 def test_the_measured_rate_is_compared_in_the_unit_of_the_prediction():

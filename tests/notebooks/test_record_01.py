@@ -34,7 +34,7 @@ def follows(methods: pd.DataFrame, record: dict[str, str]) -> bool:
         "; ".join(f"{way} {sign}{methods[name][way]}{unit}" for way in best)
         for name, sign, unit in ((MEMORY, "", " GiB"), (TIME, "", ""), (RENT, "$", ""))
     )
-    enough = f"; you have {WEEKEND}: enough" if max(tops) <= WEEKEND else ""
+    enough = f"; you have {WEEKEND} h, which is enough" if max(tops) <= WEEKEND else ""
     chosen = "; or ".join(best).replace("torchtune", "torchtune (not developed since July 2025)")
     late = methods["fits"] == "no"
     return (
@@ -50,7 +50,7 @@ def follows(methods: pd.DataFrame, record: dict[str, str]) -> bool:
         and record["Load"].endswith("AdamW at 16 bytes per trained parameter, activation checkpointing on")
         and "activation checkpointing off" in record["What would change it"]
         and record["Hours (80 %)"] == time + enough
-        and record["Rent (80 %, speed only)"].startswith(f"if you rent the card, {rent} at $")
+        and record["Rent (80 %, speed only)"].startswith(f"{rent} if you rent the card, at $")
         and re.search(r"20\d\d-\d\d", record["Rent (80 %, speed only)"]) is not None
     )
 
@@ -168,7 +168,7 @@ def test_the_longest_text_of_a_weekend_at_half_the_peak():
 def states_the_full_run(said: str, note: str) -> bool:
     """Whether a text states the memory of the full run that the note of its source states, and no speed."""
     size = re.search(r"Llama 3.1 8B full ([\d.]+) GiB", note)[1]
-    return f"as runnable on an RTX 4090: {size} GiB at its peak" in said and "tokens/s" not in said
+    return f"as runnable on an RTX 4090, with a peak of {size} GiB" in said and "tokens/s" not in said
 
 
 def test_full_fine_tuning_that_was_measured_is_stated_as_its_source_states_it():
@@ -197,7 +197,9 @@ def leaves_the_rates_alone(said: str, speeds: pd.Series) -> bool:
         len(rates) == 3
         and f"{lora:,.0f} tokens/s with LoRA and {qlora:,.0f} with QLoRA. We do not compare them" in said
         and f"On an RTX 4090, {lora:,.0f} tokens/s would be {3 * lora / card:.0f} % of the peak, recomputation" in said
-        and f"RTX A6000, reached {large:,.0f} tokens/s: {2 * large / other:.0f} % of that card's peak without" in said
+        and f"RTX A6000, reached {large:,.0f} tokens/s, which would be {2 * large / other:.0f} % of that card's peak"
+        " without"
+        in said
         and f"and {3 * large / other:.0f} % with it" in said
         and 3 * large / other > 100
         and "they do not check our hours for this card" in said
@@ -251,7 +253,7 @@ def test_the_rank_of_the_run_hardly_changes_the_memory():
 
 def test_a_shorter_time_than_the_hours_is_too_few():
     for hours, told in ((5, "perhaps"), (4, "too few")):
-        assert f"; you have {hours}: {told}" in record(weekend=hours)[0]["Hours (80 %)"]
+        assert f"; you have {hours} h, which is {told}" in record(weekend=hours)[0]["Hours (80 %)"]
 
 
 def is_about_sixteen_bytes(said: dict[str, str], smaller: pd.DataFrame, methods: pd.DataFrame, last: str) -> bool:

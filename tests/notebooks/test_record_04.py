@@ -194,7 +194,7 @@ def test_largest_shares_of_a_single_shape_are_named():
     best = matmuls.sort_values("efficiency").groupby("accelerator").shape_kind.last()
     assert best[["mi300x", "tpu-v6e"]].eq("single").all()
     assert not best[["a100-sxm-80gb", "h100-sxm", "b200-sxm", "gaudi2"]].eq("single").any()
-    assert "those of MI300X and TPU v6e are of a single shape" in SAID["explain2"]
+    assert "Those for MI300X and TPU v6e come from a single shape" in SAID["explain2"]
 
 
 def kept_in_32_bits(said: str, parts: dict[str, dict[str, float]]) -> bool:

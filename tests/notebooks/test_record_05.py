@@ -84,8 +84,8 @@ def counted(panel: str, line: str, rows: pd.DataFrame, said: str) -> bool:
         f"{every:.0f} % as the mean over publishers" in panel
         and f"[{len(weight)} publishers]" in panel
         and f"mean of the {large.sum()} publishers with at least 30 runs: {some:.0f} % inside" in line
-        and "each counts once, and one with fewer than ten runs counts in proportion" in said
-        and f"for the twelve publishers with at least 30 runs; the panel shows it for all {len(weight)}." in said
+        and "Each publisher counts once, and one with fewer than ten runs counts in proportion" in said
+        and f"for the twelve publishers with at least 30 runs; the panel shows the mean for all {len(weight)}." in said
         and large.sum() == 12
     )
 
@@ -131,9 +131,9 @@ def software_decides(ways: pd.DataFrame, orders: pd.DataFrame, said: str, record
         ways.loc["megatron-core"].tolist() == ours
         and "software = megatron-core" in record["Load"]
         and counts.loc["PyTorch FSDP"].iloc[0] > counts.loc["megatron-core"].iloc[1]
-        and "Both PyTorch rows assume FlashAttention 2, Megatron-Core FlashAttention 3. Even by the estimate, "
-        "PyTorch FSDP, whose kernels are not fused, needs more GPUs than Megatron-Core does at the top of its "
-        "interval. With an older attention kernel it needs still more."
+        and "Both PyTorch rows assume FlashAttention 2; the Megatron-Core row assumes FlashAttention 3. Even by the "
+        "estimate, PyTorch FSDP, whose kernels are not fused, needs more GPUs than Megatron-Core does at the top of "
+        "its interval. With an older attention kernel, PyTorch FSDP needs even more GPUs."
         in said
         and "FSDP shards the gradients as well, so ZeRO 1 is left out" in said
         and "; attention = flash3" in record["Load"]
@@ -189,9 +189,9 @@ def in_nodes(line: str, orders: pd.DataFrame, said: str) -> bool:
     """Whether the text rounds both numbers computed by hand up to the orders of the table, which differ by a sixth."""
     parts = re.search(r"([\d.]+) GPUs by the estimate, ([\d.]+) by the interval", line).groups()
     nodes = [8 * -(-float(part) // 8) for part in parts]
-    told = f"In whole nodes, {parts[0]} GPUs become {nodes[0]:.0f} and {parts[1]} become {nodes[1]:.0f}, so this order"
+    told = f"Rounded up to whole nodes, {parts[0]} GPUs become {nodes[0]:.0f} and {parts[1]} become {nodes[1]:.0f}"
     return (
-        f"{told} grows by only a sixth." in said
+        f"{told}, so this order grows by only a sixth." in said
         and nodes[1] / nodes[0] == pytest.approx(7 / 6)
         and all(f"{count:.0f} GPUs" in orders.index for count in nodes)
     )
@@ -222,16 +222,17 @@ def test_another_table_gives_another_record(name, column, text):
 
 def certainty(said: dict[str, str]) -> float:
     """Return what the plan of exercise 3 pays for certainty [$], in whole nodes."""
-    plan = r"plan for (\d+) GPUs takes (\d+) days, and the top of its interval is (\d+) days.+ in (\d+) days"
+    plan = r"run on (\d+) GPUs is planned to take (\d+) days, and the top of its interval is (\d+) days.+ in (\d+) days"
     gpus, days, top, deadline = map(int, re.search(plan, said["turn3"]).groups())
     orders = [8 * -(-gpus * each // (8 * deadline)) for each in (days, top)]
-    return (orders[1] - orders[0]) * deadline * 24 * float(re.search(r"\$</span>([\d.]+) per hour", said["turn3"])[1])
+    price = float(re.search(r"\$</span>([\d.]+) per GPU hour", said["turn3"])[1])
+    return (orders[1] - orders[0]) * deadline * 24 * price
 
 
 def test_the_third_exercise_pays_for_whole_nodes():
     assert certainty(SAID) == eval(SAID["solution3"].removeprefix("answer = ")) == 21_120
     assert certainty(SAID | {"turn3": SAID["turn3"].replace("36 days", "42 days")}) != 21_120
-    assert "If you reserve, it is the rent of the extra nodes; if you buy, it is their price." in SAID["explain3"]
+    assert "If you reserve, you pay the rent of the extra nodes; if you buy, you pay their price." in SAID["explain3"]
 
 
 def vote_is_of_the_table(errors: pd.DataFrame, asked: str) -> bool:
@@ -239,7 +240,7 @@ def vote_is_of_the_table(errors: pd.DataFrame, asked: str) -> bool:
     alone, whole = (
         float(errors.loc[f"other networks, {left} left out"].iloc[1]) for left in ("only the run", "publisher")
     )
-    return f"with a median error of {alone:.0f} %. And" in asked and f"Answer: c) about {whole:.0f} %:" in asked
+    return f"with a median error of {alone:.0f} %. What is it if" in asked and f"Answer: c) about {whole:.0f} %:" in asked
 
 
 def test_the_first_vote_is_of_the_table():
@@ -256,8 +257,9 @@ def off_either_way(rows: pd.DataFrame, said: str) -> bool:
     return (
         rows.measured.between(rows.low_80, rows.high_80).all()
         and len(off) == 6
-        and f"The four on 8 and 128 GPUs took {slower.min():.0f} to {slower.max():.0f} % longer than the estimate; the "
-        f"two on 64 GPUs, with tensor parallelism, were {faster.min():.0f} and {faster.max():.0f} % faster."
+        and f"The four runs on 8 and 128 GPUs took {slower.min():.0f} to {slower.max():.0f} % longer than the "
+        f"estimate; the two runs on 64 GPUs, with tensor parallelism, "
+        f"were {faster.min():.0f} and {faster.max():.0f} % faster."
         in said
         and "The estimate can be off either way" in said
     )
@@ -284,7 +286,7 @@ def chance(shares: pd.Series, runs: pd.Series) -> str:
     far, width = (shares - 80).abs(), 128 * (0.16 / runs) ** 0.5
     within, edge = (far <= width).sum(), ((far > width) & (shares.round() == (80 + width).round())).sum()
     verb = "publishers is" if within == 1 else "publishers are"
-    also = ", and another at its edge" if edge == 1 else f", and {edge} at its edge" if edge else ""
+    also = ", and another is at its edge" if edge == 1 else f", and {edge} are at its edge" if edge else ""
     return f"{numbers[within]} of these {numbers[len(shares)]} {verb} within the range expected by chance{also}."
 
 
@@ -311,7 +313,7 @@ def none_is_the_job(shown: pd.DataFrame, adapters: list[bool]) -> bool:
 
 
 def test_no_published_run_of_this_model_is_the_job():
-    assert "the run on one GPU trains LoRA adapters only, and those on eight are in 8 bits" in SAID["reality"]
+    assert "the run on one GPU trains LoRA adapters only, and the runs on eight GPUs are in 8 bits" in SAID["reality"]
     rows = cb.accuracy(by="row", kind="transformer").query("accelerator == 'h100-sxm'")
     rows = rows[rows.model.str.fullmatch(r"(?i)llama.?3[- _]8b")].sort_values(["devices", "id"])
     adapters = (rows.tier == "low-rank adapters").tolist()

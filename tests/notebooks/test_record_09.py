@@ -48,7 +48,7 @@ def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
 def owned(offers: pd.DataFrame, cost: dict[str, float], record: dict[str, str]) -> bool:
     """Whether each purchase states the hours that others must fill, and the share of hours from which it pays."""
     rents = sorted((name for name in cost if "per hour" in offers[PRICED][name]), key=cost.__getitem__)
-    gaps = re.findall(r"([\w-]+) (\d+) of (\d+) %", record["Hours that others must fill"])
+    gaps = re.findall(r"([\w-]+) (\d+) of the (\d+) % planned", record["Hours that others must fill"])
     text, _, rent = record[PAYS].partition(", against ")
     band = r"([\w-]+) (\S+)(?: %)? \((\S+)(?: %)? to (\S+?)(?: %)?\)"
     pays = {name: ends for name, *ends in re.findall(band, text)}
@@ -115,7 +115,7 @@ def draws(printed: str, words: str) -> bool:
     rated, full = re.search(r"rated at ([\d.]+) kW, about ([\d.]+) kW at full load", printed).groups()
     cards = 6 * cb.accelerator("rtx-4090").tdp_watts / 1e3
     return (
-        f"and their host are rated at {rated} kW, and by our estimate draw about {full} kW at full load" in words
+        f"and their host are rated at {rated} kW and, by our estimate, draw about {full} kW at full load" in words
         and cards < float(full) < 0.9 * float(rated)
     )
 
@@ -137,8 +137,7 @@ def ordered(ends: pd.DataFrame, words: str) -> bool:
     named = ["use: 100 or 50 % of hours", prices, life, staff, PRICE]
     sizes = [moved[name] for name in named]
     asked = (
-        "*Ask about use first, then for quotes of the rent and of the server, and then about the years of use and "
-        "staff.*"
+        "*Ask about use first, then for quotes for the rent and the server, and finally about years of use and staff.*"
     )
     return asked in words and sizes == sorted(sizes, reverse=True)
 
@@ -164,11 +163,13 @@ def highest(ends: pd.DataFrame, words: str, vote: str, cloud: float) -> bool:
     dear, most = (float(ends.iloc[:, 1][name].replace(",", "")) / cost for name in (row, PRICE))
     return (
         (int(count), low, high) == (len(usd), f"{usd.min():,.0f}", f"{usd.max():,.0f}")
-        and f"our {['', '', '', '', '', 'five'][len(usd)]} prices. The highest of them, {high} dollars for a" in words
+        and f"our {['', '', '', '', '', 'five'][len(usd)]} prices, this price raises the cost by up to a quarter. "
+        f"The highest of the five, {high} dollars for a"
+        in words
         and "dgx-h100" in top["locator"]
-        and "a complete DGX, is above that range: it would raise the cost by a third, to about that of" in words
+        and "a complete DGX, is above that range. It would raise the cost by a third, to about the cost of" in words
         and 1.3 < dear < 1.37
-        and "raises the cost by up to a quarter between the 10th and the 90th percentile of our five prices" in words
+        and "Between the 10th and the 90th percentile of our five prices, this price raises the cost" in words
         and 1.2 < most < 1.27
         and usd.quantile(0.9) < usd.max()
         and abs(dear * cost / cloud - 1) < 0.02
@@ -206,8 +207,8 @@ def test_the_price_of_the_server_is_told_with_all_that_is_said_about_it():
 
 def test_spot_prices_of_one_and_of_eight_gpus_say_when_owning_pays():
     said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
-    assert "spot prices of eight GPUs in one machine, which all come from one provider" in said["explain3"]
-    assert "single spot GPUs, which is in the record, the formula gives more than 100 %" in said["explain3"]
+    assert "eight spot GPUs in one machine, whose prices all come from one provider" in said["explain3"]
+    assert "single spot GPUs, shown in the record, the formula gives more than 100 %" in said["explain3"]
     row = table("09", "breakeven").loc["spot-h100"]
     of_eight = cb.table("cloud_prices").query(
         "accelerator_key == 'h100-sxm' and devices == 8 and date == @row['priced by']"
@@ -265,7 +266,7 @@ def offered(**prices: float) -> WhereToRun:
 
 def test_the_costs_are_up_to_a_tenth_above_what_the_medians_give():
     said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
-    assert "up to a tenth higher than with every figure at its median" in said["decide"]
+    assert "up to a tenth higher than the costs with every figure at its median" in said["decide"]
     found, shown = offered(), table("09", "choices").iloc[:, 0]
     for name, text in shown.items():
         middle = sum(part[0] for part in found.points[name]["parts"].values())
@@ -277,7 +278,7 @@ def narrowed(words: str, rent: float) -> bool:
     wide, quoted = offered().frame(), offered(**{"cloud-h100": rent}).frame().loc["cloud-h100"]
     factors = wide["usd_high"] / wide["usd_low"]
     halved = quoted["usd_high"] - quoted["usd_low"] < 0.5 * (wide["usd_high"] - wide["usd_low"])["cloud-h100"]
-    text = "the interval of the cloud is the widest: a quote for the rent narrows it to less than half."
+    text = "the cloud has the widest interval. A quote for the rent narrows that interval by more than half."
     return text in words and factors.idxmax() == "cloud-h100" and halved
 
 
@@ -293,7 +294,7 @@ def by_the_ninetieth(words: str, rent: str) -> bool:
     listed = 8 * (lists["usd_per_hour"] / lists["devices"]).dropna()
     share = 100 * 123_000 / (8766 * (dear - 0.7))
     return (
-        f"At the 90th percentile of rents, {dear:.0f} dollars, {share:.0f} % would do." in words
+        f"At the 90th percentile of rents, {dear:.0f} dollars, a use of {share:.0f} % would be enough." in words
         and abs(listed.quantile(0.9) - dear) < 0.1
     )
 
@@ -310,7 +311,9 @@ def test_beside_the_three_offers_one_spot_gpu_is_cheapest_in_most_samples():
     places = ["workstation-6", "on-premises-h100", "cloud-h100"]
     one = {"like": "spot-h100", "devices": 1, "name": "one"}
     odds = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=[*places, one], **TASK).odds
-    assert decision("09")[SPOT].endswith(f"; beside the three it is cheapest in {100 * odds['one']:.0f} % of samples")
+    assert decision("09")[SPOT].endswith(
+        f"; added to the three, it is cheapest in {100 * odds['one']:.0f} % of samples"
+    )
     assert odds["one"] > 0.7
 
 
@@ -365,7 +368,7 @@ def test_another_table_gives_another_record(offer, column, text):
 @pytest.mark.parametrize(
     ("row", "old", "new"),
     [
-        ("Hours that others must fill", "; workstation-6 58 of 80 %", ""),
+        ("Hours that others must fill", "; workstation-6 58 of the 80 % planned", ""),
         (PAYS, "(26 % to never)", "(60 % to 60 %)"),
         (PAYS, "workstation-6 60 %", "workstation-6 56 %"),
         ("Choice", ", or one spot H100 if your runs save checkpoints", ""),
@@ -426,7 +429,7 @@ def paid(record: dict[str, str]) -> bool:
 def test_the_record_says_what_is_paid_if_nobody_shares_and_nothing_is_left():
     record, row = decision("09"), "Paid in 2 years if nobody shares"
     said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
-    assert paid(record) and "all that you have paid by then is lost; it is in the record as *Paid" in said["decide"]
+    assert paid(record) and "you lose everything that you have paid, which the record lists as *Paid*" in said["decide"]
     for old, new in (
         ("$412,100", "$265,400"),
         ("; workstation-6 $35,400", ""),
@@ -443,9 +446,9 @@ def fits_on_six(words: str) -> bool:
         for tp, zero in ((1, 1), (1, 3), (2, 1))
     }
     text = (
-        "With data parallelism alone, as the offers are planned here, it fits on six gaming cards if they share "
-        "weights, gradients and optimiser states (ZeRO stage 3); sharing the optimiser states alone (stage 1) would "
-        "not be enough. If each layer is split over two cards as well, stage 1 is enough."
+        "With data parallelism alone, which is how we plan the offers, it fits on six gaming cards if they shard "
+        "weights, gradients and optimiser states (ZeRO stage 3). Sharding the optimiser states alone (stage 1) would "
+        "not be enough. If each layer is also split across two cards, stage 1 is enough."
     )
     return text in words and cards == {(1, 1): "no", (1, 3): "yes", (2, 1): "yes"}
 
@@ -453,7 +456,7 @@ def fits_on_six(words: str) -> bool:
 def test_six_gaming_cards_share_more_than_the_optimiser_states():
     said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
     assert fits_on_six(said["explain1"]) and not fits_on_six(said["explain1"].replace("(stage 1)", "(stage 2)"))
-    assert not fits_on_six(said["explain1"].replace("With data parallelism alone, as", "As"))
+    assert not fits_on_six(said["explain1"].replace("With data parallelism alone, which", "Which"))
 
 
 def splits_layers(offers: pd.DataFrame, record: dict[str, str], words: str) -> bool:
@@ -490,7 +493,8 @@ def test_panel_and_record_compare_by_one_rule():
     tied = (able["usd_low"].iloc[1:] <= able["usd_high"].iloc[0]).any()
     assert tied and f"leads {len(able)} feasible options" in shown and "is the cheapest of" not in shown
     said = {cell.id: cell.source for cell in page.cells}
-    assert "calls one the cheapest by the rule of the record: only if its interval overlaps no other" in said["hook"]
+    told = "Like the record, the panel calls an option the cheapest only if its interval overlaps no other."
+    assert told in said["hook"]
 
 
 def updates(words: str, record: dict[str, str]) -> bool:

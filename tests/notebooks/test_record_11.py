@@ -13,7 +13,7 @@ from cookbook.evidence import student_t
 from cookbook.prediction.kinds import generation
 from cookbook.topics.machine.fitted import KINDS_OF_FACTOR
 
-TRIAL = " (first train for a day, with the usual other programs, and count the steps by the wall clock)"
+TRIAL = " (first train for a day, with the usual programs running, and count the steps by the wall clock)"
 
 
 def follows(plan: pd.DataFrame, record: dict[str, str]) -> bool:
@@ -67,9 +67,9 @@ def reads(printed: str, shapes: pd.DataFrame, said: str) -> bool:
     least, most, copied = re.search(r"copy (\d+) GB/s, single rows (\d+) to (\d+) GB/s", printed).group(2, 3, 1)
     own = 4 * 4096**2 / float(shapes["measured [ms]"]["1 × 4,096 × 4,096"]) / 1e6
     return (
-        f"We measured 3.0 ms, about a tenth: that is {own:.0f} GB/s, and other single rows of our run reach" in said
-        and f"our run reach up to {most} GB/s." in said
-        and f"so its {copied} GB/s are not the rate of reading alone" in said
+        f"We measured 3.0 ms, which is about a tenth of the rate, or {own:.0f} GB/s. Other single rows reach" in said
+        and f"Other single rows reach up to {most} GB/s." in said
+        and f"so its {copied} GB/s is not the rate of reading alone" in said
         and round(own) == int(least) < int(most) < int(copied)
         and "when it only" not in said
     )
@@ -178,7 +178,7 @@ def slows_with_the_clock(said: str, plan: pd.DataFrame, report: str) -> bool:
     """Whether the text after the table gives the days at the speed with which the processor ended its run."""
     known = float(plan.loc["10 epochs"].iloc[3])
     days = known * 100 / int(re.search(r"ended at (\d+)%", report)[1])
-    return f"at half its speed, and at that speed the {known} days would become {days:.0f}." in said
+    return f"at half its initial speed, and at that speed the {known} days would become {days:.0f}." in said
 
 
 def test_the_text_counts_the_slower_clock_that_the_report_admits():
@@ -268,8 +268,8 @@ def medians(networks: pd.DataFrame, printed: str, said: str) -> bool:
     every, runs = re.search(r"held out (\d+) %\ncoverage: \d+ % of (\d+) runs", printed).groups()
     more = {7: "seven"}.get(int(runs) - len(networks))
     return (
-        f"the held-out errors of these twelve rows have a median of {shown:.0f} %; with the {more} further runs" in said
-        and f"a training step with recomputation), it is {every} %." in said
+        f"the held-out errors of these twelve rows have a median of {shown:.0f} %. With the {more} further runs" in said
+        and f"a training step with recomputation), the median is {every} %." in said
         and len(networks) == 12
     )
 
@@ -295,7 +295,7 @@ def test_an_interval_from_the_other_networks_contains_one_run_fewer():
         return missed <= rows.model.map(reach)
 
     text = (
-        "With widths from the other five networks alone, 16 of the 19 runs would be inside, and neither of AlexNet's."
+        "With widths from the other five networks alone, 16 of the 19 runs would be inside, but neither run of AlexNet."
     )
     assert text in said and inside(missed).sum() == 16 and len(missed) == 19
     assert not inside(missed)[rows.model == "alexnet"].any() and (rows.model == "alexnet").sum() == 2
@@ -308,9 +308,9 @@ def says_what_gpt2_alone_fits(rows: pd.DataFrame, before: str, after: str) -> bo
     missed = 100 * rows.left_out_error.abs()
     return (
         generates == {"gpt2"}
-        and "But only GPT-2 generates text here: with it held out, the factor for few rows comes from" in before
+        and "But only GPT-2 generates text in our run: if it is held out, the factor for few rows comes from" in before
         and "None of them belongs to one network" not in before
-        and f"nine of the nineteen rows are its own, with a median error of {missed[own].median():.0f} %, against "
+        and f"GPT-2, with nine of the nineteen rows and a median error of {missed[own].median():.0f} %, compared with "
         f"{missed[~own].median():.0f} % for the others."
         in after
         and (own.sum(), len(own)) == (9, 19)
@@ -324,7 +324,7 @@ def test_the_factor_of_one_network_is_admitted():
     assert KINDS_OF_FACTOR["narrow"] == (generation.KIND,)
     assert says_what_gpt2_alone_fits(rows, cells["loop3"], cells["explain3"])
     old = cells["loop3"].replace(
-        "None of them is fitted to a single network by design.", "None of them belongs to one network."
+        "By design, none of the factors is fitted to a single network.", "None of them belongs to one network."
     )
     assert not says_what_gpt2_alone_fits(rows, old, cells["explain3"])
     other = rows.assign(model=rows.model.where(rows.benchmark != "prefill", "bert_base"))

@@ -47,7 +47,7 @@ def follows(page: dict[str, Any]) -> bool:
             return False
     points = [each[0] for each in gains.values()]
     (gain, low, high), (usd, least, most) = gains[PATIENT], saved[PATIENT]
-    limit = float(re.search(r"more than (\d+) %", record["Proves it wrong, or badly applied"])[1])
+    limit = float(re.search(r"more than (\d+) %", record["Would prove it wrong, or badly applied"])[1])
     twins = all(
         three(promised)[1] <= float(measured) <= three(promised)[2]
         for measured, promised in page["twins"].iloc[:, 3:].itertuples(index=False)
@@ -151,7 +151,7 @@ def greta_is_told(ranks: pd.DataFrame, triage: pd.DataFrame, asked: str, said: s
         f"could save up to {farid.iloc[1]:.0f} of {farid.iloc[2]:.0f}"
         in asked
         and wait[1] > 0.15 * step[1]
-        and f"only the {late:.0f} % of the step by which the second is late" in said
+        and f"only the {late:.0f} % of the step by which her second process is late" in said
         and f"at most a factor of {even:.2f}, near the low end of her range" in said
         and even == pytest.approx(low, abs=0.1)
     )
@@ -196,5 +196,5 @@ def test_the_spans_of_the_vote_name_the_slip():
 
 
 def test_double_precision_is_no_accident_of_one_array():
-    assert "PyTorch refuses to multiply them with 32-bit weights" in SAID["explain1"]
+    assert "PyTorch refuses to multiply them by 32-bit weights" in SAID["explain1"]
     assert "turns every layer after it" not in SAID["explain1"] and "twice the bytes" not in SAID["q2"]

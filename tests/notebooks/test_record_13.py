@@ -90,7 +90,7 @@ def follows(options: pd.DataFrame, record: dict[str, str], large: tuple[dict[str
     can = any("elastic" in name for name in tied) == ("elastic only if your training" in record["Choice"])
     verdicts = kept(options, record, words("13", "reserved"))
     sure = [name for name in tied if verdicts.get(name) == "yes"]
-    alone = f"only {sure[0]} keeps the limit with the whole interval" if len(sure) == 1 < len(tied) else "; "
+    alone = f"only for {sure[0]} is the whole interval within the limit" if len(sure) == 1 < len(tied) else "; "
     others = can and payers(large, tied, record) and bool(verdicts) and alone in record["Choice"]
     others = others and record["Twice the GPUs instead"].endswith(f"; limit kept: {verdicts[TWICE]}")
     return named == tied and is_open and set(ratios) == compared and quoted and repeated and others
@@ -166,17 +166,17 @@ def pays_beside_twice(options: pd.DataFrame, record: dict[str, str], said: str) 
     waits = {name: float(text.split()[0]) for name, text in options[WAIT].items()}
     weighted = {name: float(hours) for name, hours in re.findall(r"(\w+, \d+ nodes) ([\d.]+) h", record[WEIGHTED])}
     return (
-        f"they are one in twenty, take more than half of the GPU time, and wait about {fair:.0f} h under" in said
+        f"They are one job in twenty but take more than half of the GPU time, and wait about {fair:.0f} h under" in said
         and f"under fair share but {bought:.0f} h with twice the GPUs (*Who pays* in the record)" in said
         and (jobs, used > 50) == (5, True)
-        and "Weighted by GPU time, the mean wait is hardly shorter than with FIFO." in said
+        and "Weighted by GPU time, the mean wait under fair share is hardly shorter than under FIFO." in said
         and 0.85 < weighted["fair, 8 nodes"] / weighted["fifo, 8 nodes"] < 1
         and "In one FIFO queue on the old GPUs, jobs wait about three times as long as with twice the GPUs" in said
         and 2.5 < waits["fifo, 8 nodes"] / waits[TWICE] < 3.5
         and "Backfill alone cannot be distinguished from twice the GPUs: with either, the mean wait exceeds 8 h" in said
         and ratios["backfill"][1] < 1 < ratios["backfill"][2]
         and all(float(options[WAIT][name].split()[-1].strip(")")) > 8 for name in ("backfill, 8 nodes", TWICE))
-        and "Only for *fair* is the whole interval of the upper end within that limit." in said
+        and "Only for *fair* is the whole interval in the column *upper end* within 8 h." in said
         and re.search(r"yes: fair, 8 nodes [\d.]+ \([^)]+\) h; cannot be told: ", record[LIMIT]) is not None
         and ratios["fair"][2] < 1 < ratios["fifo"][1]
     )
@@ -323,7 +323,7 @@ def shrinks(printed: str, said: str) -> bool:
         "with 64, 128, 256 GPUs" in line
         and all(0.3 < gains[2] / gains[0] < 0.55 for gains in (used, done))
         and "The last line compares static partitions with one FIFO queue on clusters of three sizes" in said
-        and "On a cluster four times as large, the same change gains only a third to half as much" in said
+        and "On a cluster four times as large, the same change gains only a third to a half as much" in said
     )
 
 
@@ -332,7 +332,7 @@ def test_one_queue_gains_less_on_a_larger_cluster():
     said = next(cell.source for cell in nbformat.read(PAGE, as_version=4).cells if cell.id == "explain4")
     assert shrinks(printed, said) and "+22, +11 %" in printed
     assert not shrinks(printed.replace("+22, +11 %", "+22, +21 %"), said)
-    assert not shrinks(printed, said.replace("only a third to half as much", "as much"))
+    assert not shrinks(printed, said.replace("only a third to a half as much", "as much"))
 
 
 def test_the_exercise_takes_the_median_of_paired_weeks():
@@ -346,7 +346,7 @@ def far_from_acme(shown: pd.DataFrame, said: str) -> bool:
     shares = shown.iloc[:, :2].apply(lambda column: column.str.replace(",", "").astype(float))
     acme, single = (shares[shares.index.str.contains(what)].iloc[0] for what in ("pretraining", "time of single-GPU"))
     return (
-        "Pretraining takes less than half of its share in Acme" in said
+        "Pretraining takes less than half the share of GPU time that it takes at Acme" in said
         and acme.iloc[1] < acme.iloc[0] / 2
         and f"({single.iloc[1]:.0f} % here, at most {single.iloc[0]:.0f} % at Helios)" in said
     )

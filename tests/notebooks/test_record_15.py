@@ -40,7 +40,7 @@ def follows(cases: pd.DataFrame, record: dict[str, str]) -> bool:
         and record[row]
         == f"{span(gains, '.1f')} if idle tiles draw nothing, {span(idle, '.1f')} if they draw a tenth of full power; "
         f"claimed: {claim:g}"
-        and record[f"Largest batch with {claim:g} times"] == f"{span(limits)}, with idle power {span(idle_limits)}"
+        and record[f"Largest batch with a gain of {claim:g}"] == f"{span(limits)}, with idle power {span(idle_limits)}"
         and f"converters ({span(joules, '.2f')} pJ" in record["What would change it"]
         and record["What would change it"].startswith("the energy of a token on your GPU (watts times seconds), ")
     )

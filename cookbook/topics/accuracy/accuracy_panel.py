@@ -566,9 +566,9 @@ def _reach(view: Chosen) -> str:
     """Return the width and the coverage of the intervals."""
     whole = view.whole
     return (
-        f"Interval: a factor of {whole['factor_80']:.2f} each way should contain 80 % of the runs; it contains "
-        f"{100 * whole['coverage_80']:.0f} %, or {100 * whole['publishers_covered_80']:.0f} % as the mean over "
-        "publishers. Advice: plan by the interval, not the point estimate."
+        f"Interval: a factor of {whole['factor_80']:.2f} in each direction should contain 80 % of the runs; it "
+        f"contains {100 * whole['coverage_80']:.0f} %, or {100 * whole['publishers_covered_80']:.0f} % as the mean "
+        "over publishers. Advice: plan by the interval, not the point estimate."
     )
 
 

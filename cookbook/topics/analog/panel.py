@@ -304,7 +304,7 @@ def _accuracy(values: dict[str, Any], tile: Tile, mapped: Mapped) -> View:
     against = f"{points} {'less' if lost > 0 else 'more'} than" if round(lost, 1) else "as much as"
     return View(
         answer=f"**{share}** of the test digits are recognised correctly on crossbars, {against} in floating point. "
-        f"Range: {here['least']:.1f} to {here['most']:.1f} % over {DRAWS} programmings of all cells. "
+        f"Range: {here['least']:.1f} to {here['most']:.1f} % over {DRAWS} rounds of programming all cells. "
         f"{_converters(tile)} {_energy(mapped)} {_tiles(mapped)}",
         headline={"digits recognised [%]": float(here["mean"])},
         chips=_CHIPS[over != "rows" :] if values["rows"] <= LARGEST else _CHIPS,

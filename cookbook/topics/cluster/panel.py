@@ -219,11 +219,11 @@ def _arguments(arguments: dict[str, Any]) -> str:
 def _answer(measures: Any, name: str, idle: str, gpus: int) -> str:
     """Return the share of GPU time that is idle while jobs wait, and the waits."""
     waits = [human(measures[f"wait_{part}"], "s") for part in ("mean", "p50", "p95")]
-    served = f", {100 * measures['service']:.0f} % by the service" if measures["service"] else ""
+    served = f", by the service: {100 * measures['service']:.0f} %" if measures["service"] else ""
     return (
         f"**{idle}** of GPU time is idle while jobs wait: {name}, {gpus:,} GPUs, mean wait {waits[0]}. "
         f"Waits: half of the jobs wait {waits[1]} or less, one in twenty more than {waits[2]}. "
-        f"In use: {100 * measures['utilisation']:.0f} % by jobs{served}. "
+        f"In use by jobs: {100 * measures['utilisation']:.0f} %{served}. "
         f"Done: {measures['finished']:,.0f} jobs in the week. "
         f"Fairness between teams: {measures['fairness']:.2f} of 1. "
         f"Cost: {dollars(measures['usd_per_job'])} per job, with all GPUs paid for the whole week."

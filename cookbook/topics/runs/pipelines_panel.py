@@ -128,7 +128,7 @@ _SOURCES = (
     ),
 )
 _LESSONS = {
-    "gpipe": "GPipe keeps them all until the first backward pass; 1F1B waits just as long but keeps fewer.",
+    "gpipe": "GPipe keeps all activations until the first backward pass; 1F1B waits just as long but keeps fewer.",
     "1f1b": "1F1B keeps at most one per stage, so more micro-batches shorten the wait and cost no memory.",
     "interleaved": "two chunks per device halve the time to fill it; micro-batches cross twice as many stages.",
     "zero-bubble": "no other pass waits for weight gradients, so they fill the bubble.",
