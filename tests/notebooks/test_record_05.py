@@ -240,7 +240,8 @@ def vote_is_of_the_table(errors: pd.DataFrame, asked: str) -> bool:
     alone, whole = (
         float(errors.loc[f"other networks, {left} left out"].iloc[1]) for left in ("only the run", "publisher")
     )
-    return f"with a median error of {alone:.0f} %. What is it if" in asked and f"Answer: c) about {whole:.0f} %:" in asked
+    told = f"with a median error of {alone:.0f} %. What is it if"
+    return told in asked and f"Answer: c) about {whole:.0f} %:" in asked
 
 
 def test_the_first_vote_is_of_the_table():
