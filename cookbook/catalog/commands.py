@@ -100,6 +100,18 @@ def unable(command: str, engine: str, quantity: str, value: Any) -> Refusal | No
     return None
 
 
+def able_values(command: str, engine: str, quantity: str, wanted: Any, usual: Sequence[Any] = ()) -> tuple[Any, ...]:
+    """Return the values of a quantity to try: those wanted, all of which the engine must run, else the usual it can.
+
+    >>> able_values("finetune", "torchtune", "zero", None, (0, 2, 3)), able_values("train", "", "zero", (0, 1))
+    ((2, 3), (0, 1))
+    """
+    whys = {value: unable(command, engine, quantity, value) for value in wanted or usual if engine and value != ""}
+    if wanted and any(whys.values()):
+        raise Refused(next(filter(None, whys.values())))
+    return tuple(value for value in wanted or usual if not whys.get(value))
+
+
 def model_id(name: str, title: str) -> str:
     """Return the first name of a network of the zoo on the Hugging Face Hub; "" where it has none or was changed.
 

@@ -12,7 +12,7 @@ import pandas as pd
 
 from cookbook import units
 from cookbook.catalog import constant
-from cookbook.catalog.commands import Launch, launch, one_of
+from cookbook.catalog.commands import Launch, able_values, engine_of, launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import USD_PER_HOUR, WAY, hour_usd
 from cookbook.catalog.refusals import Refusal, Refused, refused
@@ -44,6 +44,7 @@ from cookbook.topics.runs.search import (
     SYSTEM,
     TOKENS,
     System,
+    all_tried,
     devices_of_a_node,
     machine_of,
     model_of,
@@ -350,7 +351,7 @@ def finetune(
     recompute : str, optional
         Activation checkpointing, "none" or "full"; by default both are tried.
     zero : int, optional
-        States that devices share out, 0, 2 or 3 (FSDP); by default all are tried.
+        States that devices share out, 0, 2 or 3 (FSDP); by default all that the software can run are tried.
     attention, precision, software
         As for `cookbook.train_step`; the software is "torchtune" by default: compiled layers, and a loss in chunks.
     hourly : float, optional
@@ -524,6 +525,9 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
     seq = rollouts["input_len"] + rollouts["output_len"] if kind == "grpo" else seq
     software = arguments["software"] or SOFTWARE
     batch, pair = arguments["global_batch"], 2 if kind == "dpo" else 1
+    # A stage that was asked for is predicted; it is refused only where the software was named, too.
+    runs = engine_of("finetune", software) if arguments["software"] or not arguments["zero"] else ""
+    several = max(arguments["devices"]) > 1
     job: dict[str, Any] = {
         "network": network,
         "machine": machine,
@@ -535,7 +539,7 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         "global_batch": None if batch is None else batch * pair * rollouts["group"],
         "passes": PASSES * rollouts["group"],
         "recompute": arguments["recompute"] or RECOMPUTE,
-        "zero": arguments["zero"] or ZERO,
+        "zero": able_values("finetune", runs if several else "", "zero", arguments["zero"], ZERO),
         "precision": arguments["precision"],
         "told": dict[str, None](),
         "taken": dict[str, str](),
@@ -562,8 +566,8 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         ("global_batch", batch, BATCHES[kind].format(PASSES)),
         ("optimiser", arguments["optimiser"], USUAL_OPTIMISER),
         *([("target_modules", arguments["target_modules"], MODULES)] if set(job["methods"]) != {"full"} else []),
-        ("zero", arguments["zero"], "0, 2 or 3, all tried"),
-        ("recompute", arguments["recompute"], "none or full, both tried"),
+        *([("zero", arguments["zero"], all_tried(job["zero"]))] if several else []),
+        ("recompute", arguments["recompute"], all_tried(job["recompute"])),
         *([] if kind == "grpo" else [("example_tokens", arguments["example_tokens"], "those of a sequence (packing)")]),
         *((name, arguments[name], f"{rollouts[name]:,}") for name in OF_ROLLOUTS if kind == "grpo"),
         *((name, arguments.get(name), value) for name, value in ON_POLICY.items() if kind == "grpo"),

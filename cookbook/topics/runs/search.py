@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook import hardware, units
-from cookbook.catalog.commands import Launch, engine_of, engines_for, launch, one_of, unable
+from cookbook.catalog.commands import Launch, able_values, engine_of, engines_for, launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked, fields
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Accelerator, Machine
@@ -374,12 +374,12 @@ def search(
     runs = engine if software else ""
     axes: dict[str, Any] = {
         "micro_batch": MICRO_BATCHES if micro_batch is None else sorted(cast(Sequence[int], micro_batch)),
-        "zero": _able(runs, "zero", zero, ZERO[1:]),
-        "recompute": _able(runs, "recompute", recompute, RECOMPUTE),
+        "zero": able_values("train", runs, "zero", zero, ZERO[1:]),
+        "recompute": able_values("train", runs, "recompute", recompute, RECOMPUTE),
     }
     more: dict[str, Any] = {
-        "pipeline_schedule": _able(runs, "pipeline_schedule", pipeline_schedule),
-        "offload": _able(runs, "offload", offload),
+        "pipeline_schedule": able_values("train", runs, "pipeline_schedule", pipeline_schedule),
+        "offload": able_values("train", runs, "offload", offload),
         "shard": shard or (None,),
     }
     same = {
@@ -410,10 +410,10 @@ def search(
     answer = _estimated(workload, machine, columns, software, precision, length)
     assumed = (
         ("seq", seq, f"{length:,} tokens"),
-        ("micro_batch", micro_batch, _tried(MICRO_BATCHES)),
-        ("zero", zero, _tried(axes["zero"])),
-        ("recompute", recompute, _tried(axes["recompute"])),
-        ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks per stage: {_tried(CHUNKS)}"),
+        ("micro_batch", micro_batch, all_tried(MICRO_BATCHES)),
+        ("zero", zero, all_tried(axes["zero"])),
+        ("recompute", recompute, all_tried(axes["recompute"])),
+        ("pipeline_schedule", any(more["pipeline_schedule"]), f"1F1B, chunks per stage: {all_tried(CHUNKS)}"),
         ("per_node", per_node or fabric, f"{node:,}"),
         ("sequence_parallel", None, "yes where TP > 1 and the stack splits norms along the sequence"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
@@ -498,16 +498,13 @@ def shape_of(network: Workload) -> dict[str, int]:
     }
 
 
-def _able(engine: str, axis: str, wanted: Any, usual: Sequence[Any] = ()) -> tuple[Any, ...]:
-    """Return the values of an axis to try: those wanted, all of which the engine must run, else the usual it can."""
-    whys = {value: unable("train", engine, axis, value) for value in wanted or usual if engine and value != ""}
-    if wanted and any(whys.values()):
-        raise Refused(next(filter(None, whys.values())))
-    return tuple(value for value in wanted or usual if not whys.get(value))
+def all_tried(values: Sequence[Any]) -> str:
+    """Return values of an axis in words, as an assumption.
 
-
-def _tried(values: Sequence[Any]) -> str:
-    return f"{', '.join(map(str, values[:-1]))} or {values[-1]}, all tried"
+    >>> all_tried((0, 2, 3)), all_tried(("none", "full"))
+    ('0, 2 or 3, all tried', 'none or full, both tried')
+    """
+    return f"{', '.join(map(str, values[:-1]))} or {values[-1]}, {'both' if len(values) == 2 else 'all'} tried"
 
 
 def _with_more(grid: dict[str, np.ndarray], batch: int, lists: Mapping[str, Sequence[Any]]) -> dict[str, np.ndarray]:
