@@ -331,7 +331,8 @@ def test_01_which_method_fits_the_card_and_with_which_software():
     tuned = cb.finetune("llama3_8b", "rtx-4090", method=["full", "lora", "qlora"])
     assert tuned.table["fits"].tolist() == ["no", "likely", "yes"]
     named, more = (cb.finetune("llama3_8b", "rtx-4090", software=name).table for name in ("torchtune", "transformers"))
-    assert "The answer assumes torchtune." in prose("01") and named.memory_bytes[0] == tuned.table.memory_bytes[1]
+    assert "The panel's answer assumes torchtune." in prose("01")
+    assert named.memory_bytes[0] == tuned.table.memory_bytes[1]
     assert (more.memory_bytes[0] - named.memory_bytes[0]) / 2**30 == pytest.approx(4, abs=0.5)
     assert pytest.approx(0.5e9, rel=0.06) == 128256 * 4096
 
@@ -685,17 +686,20 @@ def test_14_the_bill_by_hand():
     price = cb.planning.hourly_usd("h100-sxm").median
     assert f"At {price:.2f} dollars per GPU hour" in words and 200 * 8 * price == pytest.approx(4800, rel=0.01)
     ends = [round(144 * hours * 8 * price, -2) for hours in (found.hours_low, found.hours_high)]
-    assert "they cost {:,.0f} and {:,.0f}.".format(*ends) in words
+    assert "the runs cost {:,.0f} and {:,.0f}.".format(*ends) in words
     assert found.usd == pytest.approx(4800 + 120, rel=0.03)
 
 
 def test_14_what_the_votes_say_of_stacks_is_what_the_ranking_says():
-    """A workstation of one GPU misses the day; one H100 and eight cost the same; the chat is even, then rented."""
+    """A workstation of one GPU misses the day; eight H100s cost little more than one; the chat is even, then rented."""
     tuned = cb.planning.pick_stack("chat", "fine-tune").frame()
     assert tuned.why["workstation"].startswith("too late: a run takes 2") and "more than two days" in prose("14")
     rented = tuned[tuned.way.isin(["on demand", "spot"]) & tuned.will_do]
     assert rented.usd.max() < tuned[(tuned.way == "bought") & tuned.will_do].usd.min()
-    assert tuned.usd["cloud-h100-1"] == pytest.approx(tuned.usd["cloud-h100"], rel=0.05)
+    one, eight = tuned.loc["cloud-h100-1"], tuned.loc["cloud-h100"]
+    assert 1 < eight.usd / one.usd < 1.1 and one.hours / eight.hours == pytest.approx(7, abs=0.5)
+    votes = (FOLDER / "14-pick-a-stack.ipynb").read_text(encoding="utf-8")
+    assert "eight take a seventh" in votes and "so the bills differ by less than a tenth" in votes
     served = cb.planning.pick_stack("chat", "serve", rate=10, hours=24)
     able = served.frame().query("will_do").sort_values("usd")
     tied = able[able.usd_low <= able.usd_high.iloc[0]]

@@ -100,12 +100,12 @@ def rests_on_checkpointing(said: str, tuned: dict[str, Any]) -> bool:
     need, high = gib["none"].memory_bytes, gib["none"].memory_high
     longer = tuned["full"].table.hours / tuned["none"].table.hours
     return (
-        f"activations take {kept[0]:.1f} GiB and not the {alone:.1f} GiB of section 2" in said
+        f"activations take {kept[0]:.1f} GiB rather than the {alone:.1f} GiB of section 2" in said
         and f"LoRA would need about {need[0]:.0f} GiB, and QLoRA about {need[1]:.0f} GiB" in said
         and f"with the top of its interval at {high[1]:.0f}" in said
         and "a third longer" in said
         and longer.between(1.25, 1.42).all()
-        and "from $4 N D$ to $6 N D$; other operations grow by less" in said
+        and "from $4 N D$ to $6 N D$, and other work by less" in said
         and tuned["none"].table.fits.tolist() == ["unlikely", "likely"]
     )
 
@@ -202,7 +202,7 @@ def leaves_the_rates_alone(said: str, speeds: pd.Series) -> bool:
         in said
         and f"and {3 * large / other:.0f} % with it" in said
         and 3 * large / other > 100
-        and "they do not check our hours for this card" in said
+        and "they do not test our predicted hours for the RTX 4090" in said
     )
 
 
@@ -268,7 +268,7 @@ def is_about_sixteen_bytes(said: dict[str, str], smaller: pd.DataFrame, methods:
         and bytes_each.between([16, 10], [17, 11]).all()  # the latter: 2 + 2 + 4 and two states of one byte
         and (sizes.iloc[:, 1] > card).all()
         and "does not fit by this route either" in said["other3"]
-        and "Without a 32-bit copy, small updates may be lost to rounding. This page does not" in said["other3"]
+        and "Without a 32-bit copy, small updates may be lost to rounding. This recipe makes no" in said["other3"]
         and "other optimisers are not considered" in said["record"]
         and methods.loc[methods.index.str.startswith(FULL), "fits"].tolist() == ["no", "no"]
         and not methods.index.str.match("Full with").any()

@@ -283,11 +283,11 @@ SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "05-can-you-trus
 
 def chance(shares: pd.Series, runs: pd.Series) -> str:
     """Return the sentence on publishers within the range of chance, and on those that round to its end [%]."""
-    numbers = {0: "None", 1: "One", 2: "Two", 3: "Three", 12: "twelve"}
+    numbers = {0: "None", 1: "Only one", 2: "Two", 3: "Three", 12: "twelve"}
     far, width = (shares - 80).abs(), 128 * (0.16 / runs) ** 0.5
     within, edge = (far <= width).sum(), ((far > width) & (shares.round() == (80 + width).round())).sum()
     verb = "publishers is" if within == 1 else "publishers are"
-    also = ", and another is at its edge" if edge == 1 else f", and {edge} are at its edge" if edge else ""
+    also = "; another is at its edge" if edge == 1 else f"; {edge} are at its edge" if edge else ""
     return f"{numbers[within]} of these {numbers[len(shares)]} {verb} within the range expected by chance{also}."
 
 

@@ -317,11 +317,11 @@ def orders(line: str, every: pd.DataFrame, words: dict[str, str], rows: int) -> 
         and line.splitlines()[1].endswith(f"costs {least} to {most} %, and is no better than a random pick in {blind}")
         and f"Two publishers, one of which contributes {share.max()} of the {share.sum()} config" in words["cell-09"]
         and len(share) == 2
-        and f"{numbers.get(len(wide))} of these cases ran on 256 GPUs or more, as your run will. In these cases, the "
-        f"first choice costs {least} to {most} %, and in {numbers.get(blind)} of the {numbers.get(len(wide))} it is no "
-        "better than a"
+        and f"{numbers.get(len(wide))} of these cases ran on 256 GPUs or more, as your run will. In these cases, our "
+        f"first choice takes {least} to {most} % longer than the best, and in {numbers.get(blind)} of the "
+        f"{numbers.get(len(wide))} it is no better than a"
         in words["cell-27"].replace("Seven of", "seven of")
-        and "A row is the mean of cases that differ in the number of GPUs and in kernels." in words["cell-27"]
+        and "Each row is the mean of cases that differ in the number of GPUs and in kernels." in words["cell-27"]
         and len(every[["model", "seq_len"]].drop_duplicates()) == rows < len(every)
     )
 
@@ -352,9 +352,9 @@ def software_decides(ways: pd.DataFrame, offers: pd.DataFrame, said: str, record
         and round(figures(ways.iloc[2, 0])[0] - 30) == 2
         and "The plan assumes NVIDIA's Megatron-Core" in said
         and "FSDP shards the gradients as well, so ZeRO 1 is not an option)." in said
-        and "The two other engines use FlashAttention 2 instead of 3." in said
-        and "Neither can be relied on to meet the deadline, even by the estimate: torchtitan finishes within an hour "
-        "of it, and PyTorch FSDP, whose kernels are not fused, finishes two days late."
+        and "The other two engines use FlashAttention 2 instead of 3." in said
+        and "Even by the estimate, neither is sure to meet the deadline: torchtitan finishes within an hour of the "
+        "deadline, and PyTorch FSDP, whose kernels are not fused, finishes two days late."
         in said
         and "software = megatron-core" in record["Load"]
         and "; attention = flash3" in record["Load"]
@@ -412,9 +412,9 @@ def reserved(said: str, line: str) -> bool:
     """Whether the text gives the bills of a reservation until the deadline: GPUs times hours times printed price."""
     price, (hours, least, more) = float(re.match(r"\$([\d.]+) per GPU hour", line)[1]), (720, 960, 1024)
     bills = [f"<span>\\$</span>{count * hours * price / 1e6:.2f} million" for count in (least, more)]
-    product = f"{least} GPUs cost {least} × {hours} h × <span>\\$</span>{price:.2f} = {bills[0]}"
+    product = f"take only {least}: they cost {least} × {hours} h × <span>\\$</span>{price:.2f} = {bills[0]}"
     product += f", and {more:,} cost {bills[1]}"
-    return f"If you reserve the GPUs for all {hours // 24} days, you do not: {product}." in said
+    return f"If you reserve the GPUs for all {hours // 24} days, {product}." in said
 
 
 def by_the_hour(said: str, line: str) -> bool:

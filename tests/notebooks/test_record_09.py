@@ -163,13 +163,14 @@ def highest(ends: pd.DataFrame, words: str, vote: str, cloud: float) -> bool:
     dear, most = (float(ends.iloc[:, 1][name].replace(",", "")) / cost for name in (row, PRICE))
     return (
         (int(count), low, high) == (len(usd), f"{usd.min():,.0f}", f"{usd.max():,.0f}")
-        and f"our {['', '', '', '', '', 'five'][len(usd)]} prices, this price raises the cost by up to a quarter. "
+        and f"our {['', '', '', '', '', 'five'][len(usd)]} prices, it raises the cost by up to a quarter. "
         f"The highest of the five, {high} dollars for a"
         in words
         and "dgx-h100" in top["locator"]
-        and "a complete DGX, is above that range. It would raise the cost by a third, to about the cost of" in words
+        and "a complete DGX, is above that range. Such a price would raise the cost by a third, to about the cost of"
+        in words
         and 1.3 < dear < 1.37
-        and "Between the 10th and the 90th percentile of our five prices, this price raises the cost" in words
+        and "Between the 10th and the 90th percentile of our five prices, it raises the cost" in words
         and 1.2 < most < 1.27
         and usd.quantile(0.9) < usd.max()
         and abs(dear * cost / cloud - 1) < 0.02
@@ -446,9 +447,9 @@ def fits_on_six(words: str) -> bool:
         for tp, zero in ((1, 1), (1, 3), (2, 1))
     }
     text = (
-        "With data parallelism alone, which is how we plan the offers, it fits on six gaming cards if they shard "
-        "weights, gradients and optimiser states (ZeRO stage 3). Sharding the optimiser states alone (stage 1) would "
-        "not be enough. If each layer is also split across two cards, stage 1 is enough."
+        "With data parallelism alone, which is how we plan your three options, it fits on six gaming cards if they "
+        "shard weights, gradients and optimiser states (ZeRO stage 3). Sharding the optimiser states alone "
+        "(stage 1) would not be enough. If each layer is also split across two cards, stage 1 is enough."
     )
     return text in words and cards == {(1, 1): "no", (1, 3): "yes", (2, 1): "yes"}
 

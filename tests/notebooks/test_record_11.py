@@ -295,7 +295,8 @@ def test_an_interval_from_the_other_networks_contains_one_run_fewer():
         return missed <= rows.model.map(reach)
 
     text = (
-        "With widths from the other five networks alone, 16 of the 19 runs would be inside, but neither run of AlexNet."
+        "If the widths for each network came only from the other five, 16 of the 19 runs would be inside their "
+        "intervals, but neither run of AlexNet would."
     )
     assert text in said and inside(missed).sum() == 16 and len(missed) == 19
     assert not inside(missed)[rows.model == "alexnet"].any() and (rows.model == "alexnet").sum() == 2
@@ -310,8 +311,8 @@ def says_what_gpt2_alone_fits(rows: pd.DataFrame, before: str, after: str) -> bo
         generates == {"gpt2"}
         and "But only GPT-2 generates text in our run: if it is held out, the factor for few rows comes from" in before
         and "None of them belongs to one network" not in before
-        and f"GPT-2, with nine of the nineteen rows and a median error of {missed[own].median():.0f} %, compared with "
-        f"{missed[~own].median():.0f} % for the others."
+        and f"GPT-2, with nine of the nineteen rows and a median error of {missed[own].median():.0f} %, against "
+        f"{missed[~own].median():.0f} % for the other rows."
         in after
         and (own.sum(), len(own)) == (9, 19)
     )

@@ -151,7 +151,7 @@ def greta_is_told(ranks: pd.DataFrame, triage: pd.DataFrame, asked: str, said: s
         f"could save up to {farid.iloc[1]:.0f} of {farid.iloc[2]:.0f}"
         in asked
         and wait[1] > 0.15 * step[1]
-        and f"only the {late:.0f} % of the step by which her second process is late" in said
+        and f"only the part due to the lateness of her second process, {late:.0f} % of the step" in said
         and f"at most a factor of {even:.2f}, near the low end of her range" in said
         and even == pytest.approx(low, abs=0.1)
     )

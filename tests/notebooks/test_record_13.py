@@ -173,7 +173,8 @@ def pays_beside_twice(options: pd.DataFrame, record: dict[str, str], said: str) 
         and 0.85 < weighted["fair, 8 nodes"] / weighted["fifo, 8 nodes"] < 1
         and "In one FIFO queue on the old GPUs, jobs wait about three times as long as with twice the GPUs" in said
         and 2.5 < waits["fifo, 8 nodes"] / waits[TWICE] < 3.5
-        and "Backfill alone cannot be distinguished from twice the GPUs: with either, the mean wait exceeds 8 h" in said
+        and "Backfill alone cannot be distinguished from twice the GPUs: with either, the mean wait exceeds the" in said
+        and "exceeds the accepted 8 h in more than one week in ten" in said
         and ratios["backfill"][1] < 1 < ratios["backfill"][2]
         and all(float(options[WAIT][name].split()[-1].strip(")")) > 8 for name in ("backfill, 8 nodes", TWICE))
         and "Only for *fair* is the whole interval in the column *upper end* within 8 h." in said
