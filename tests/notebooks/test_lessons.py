@@ -655,7 +655,7 @@ def within_the_limit(policy, mean: int = 3) -> bool:
 
 def test_13_fair_share_with_a_reservation_may_keep_the_limit():
     words = prose("13")
-    assert "the mean wait stayed within 8 h in 9 of 10 weeks, and averaged about 3 h. But the interval" in words
+    assert "the mean wait stayed within 8 h in nine weeks out of ten and averaged about 3 h. But the interval" in words
     assert "than with twice the GPUs. Reserving GPUs for the oldest job instead makes jobs wait even longer." in words
     assert within_the_limit(reserving) and not within_the_limit("backfill")
     draws = [waits_of_weeks(reserving).sample(frac=1, replace=True, random_state=n).quantile(0.9) for n in range(500)]
@@ -786,7 +786,7 @@ def test_what_recipe_11_says_of_the_machine_holds():
     assert times == pytest.approx([0.32e-3, 1.8e-3, 3e-3], rel=0.02)
     assert "a tenth of the rate, or 22 GB/s" in words and 2 * one == pytest.approx(22e9, rel=0.02)
     read = [2 * value for name, value in rows.items() if name.startswith("matmul of 1x")]  # 2 FLOP for 4 bytes
-    assert "Other single rows reach up to 26 GB/s" in words and max(read) == pytest.approx(26e9, rel=0.02)
+    assert "Other single-row matmuls reach up to 26 GB/s" in words and max(read) == pytest.approx(26e9, rel=0.02)
     assert "its 37 GB/s is not the rate of reading alone" in words and copied == pytest.approx(37e9, rel=0.02)
     errors = mine.errors()
     assert 'answer="10 to 20 %"' in words and 0.1 < errors["left_out"] < 0.2 and 0.02 < errors["after"] < 0.06

@@ -235,7 +235,7 @@ def test_no_text_says_on_which_card_the_runs_were_made():
         note,
         *examples[["8B LoRA", "70B LoRA"]],
     ]
-    assert all(names_where_a_run_fits(each) for each in texts) and "but not on which card it was made" in texts[1]
+    assert all(names_where_a_run_fits(each) for each in texts) and "but not which card was used for the run" in texts[1]
     assert not any(re.search(r"measured[^.|]* on an? RTX", each) for each in SAID.values())
     assert not names_where_a_run_fits("torchtune measured both methods on an RTX 4090; runnable on others")
     asked = cb.table("known_answers")
@@ -251,8 +251,8 @@ def test_the_rank_of_the_run_hardly_changes_the_memory():
     assert "rank 8 by default" in decision("01")["Measured"]
 
 
-def test_a_shorter_time_than_the_hours_is_too_few():
-    for hours, told in ((5, "perhaps"), (4, "too few")):
+def test_a_shorter_time_than_the_hours_is_too_little():
+    for hours, told in ((5, "perhaps"), (4, "too little")):
         assert f"; you have {hours} h, which is {told}" in record(weekend=hours)[0]["Hours (80 %)"]
 
 
@@ -272,7 +272,7 @@ def is_about_sixteen_bytes(said: dict[str, str], smaller: pd.DataFrame, methods:
         and "other optimisers are not considered" in said["record"]
         and methods.loc[methods.index.str.startswith(FULL), "fits"].tolist() == ["no", "no"]
         and not methods.index.str.match("Full with").any()
-        and "*none* means only that our tables contain no such run" in said["record"]
+        and "*none* means only that our tables contain no run of that kind" in said["record"]
         and "within the memory of such a card (section 3), without a 32-bit copy of the weights" in last
     )
 

@@ -148,7 +148,7 @@ def software_decides(ways: pd.DataFrame, first: str, said: dict[str, str], chang
         and list(ways.index[recomputes]) == ["PyTorch FSDP"]
         and ways["attention"].tolist() == ["flash3", "flash2", "flash2"]
         and 1.41 < slow[0] / steps[plain][0] < 1.5
-        and "a step of FSDP alone takes over 40 % longer than in Megatron-Core (less if CP is added)"
+        and "a step with FSDP alone takes more than 40 % longer than one in Megatron-Core (less if CP is added)"
         in said["layouts-why"]
         and slow[0] > steps[plain][2]
         and "Such a step takes longer than the top of Megatron-Core's interval." in said["layouts-why"]

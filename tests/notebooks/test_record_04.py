@@ -153,8 +153,8 @@ def asks_with_a_batch(asked: str, said: str, factors: dict[int, float]) -> bool:
         and "Answer: b) between 4 and 8" in asked
         and 4 < factors[4] < 8
         and "true with a single sequence per step" in asked
-        and f"factor is {factors[4]:.1f}. With one sequence per step it is {factors[1]:.1f} and with 32 it is "
-        f"{factors[32]:.1f}, because launches do not get faster"
+        and f"factor is {factors[4]:.1f}. With one sequence per step, it is {factors[1]:.1f}, because launches do not "
+        f"get faster; with 32, it is {factors[32]:.1f}."
         in said
     )
 

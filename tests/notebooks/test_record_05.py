@@ -232,7 +232,7 @@ def certainty(said: dict[str, str]) -> float:
 def test_the_third_exercise_pays_for_whole_nodes():
     assert certainty(SAID) == eval(SAID["solution3"].removeprefix("answer = ")) == 21_120
     assert certainty(SAID | {"turn3": SAID["turn3"].replace("36 days", "42 days")}) != 21_120
-    assert "If you reserve, you pay the rent of the extra nodes; if you buy, you pay their price." in SAID["explain3"]
+    assert "If you reserve, you pay to rent the extra nodes; if you buy, you pay their price." in SAID["explain3"]
 
 
 def vote_is_of_the_table(errors: pd.DataFrame, asked: str) -> bool:

@@ -295,7 +295,7 @@ def by_the_ninetieth(words: str, rent: str) -> bool:
     listed = 8 * (lists["usd_per_hour"] / lists["devices"]).dropna()
     share = 100 * 123_000 / (8766 * (dear - 0.7))
     return (
-        f"At the 90th percentile of rents, {dear:.0f} dollars, a use of {share:.0f} % would be enough." in words
+        f"At the 90th percentile of rental prices, {dear:.0f} dollars, a use of {share:.0f} % would be enough." in words
         and abs(listed.quantile(0.9) - dear) < 0.1
     )
 

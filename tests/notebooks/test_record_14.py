@@ -421,7 +421,8 @@ def priced_elsewhere(said: str, prices: pd.DataFrame) -> bool:
     return (
         listed["provider"].tolist() == ["digitalocean"]
         and listed["devices"].tolist() == [1]
-        and "rests on *one* list price, DigitalOcean's for a single GPU, although the machine resembles another" in said
+        and "rests on *one* list price, which DigitalOcean quotes for a single GPU, although the machine resembles one"
+        in said
     )
 
 
