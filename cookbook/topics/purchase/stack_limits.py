@@ -75,12 +75,8 @@ def _told(limits: Mapping[str, Any], name: str) -> str:
     """Return a limit as its caller wrote it, in words."""
     value = limits[name]
     if name in FIGURES:
-        return f"{name} = {_spell(value, FIGURES[name][0])}"
+        return f"{name} = {units.human(value, FIGURES[name][0])}"
     return f"{name} = {value if isinstance(value, str) else ', '.join(value)!r}".replace("'", "")
-
-
-def _spell(value: float, unit: str) -> str:
-    return units.dollars(value) if unit == "USD" else units.human(value, unit)
 
 
 def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any]) -> Refusal:
@@ -132,9 +128,9 @@ def _said(
         rest = [text for text in words if not text.startswith(f"{name} = ")]
         among = f"of the stacks that keep {' and '.join(rest)}, " if rest else ""
         nearest.append(
-            f"{among}{able.loc[key, 'name']} comes nearest at {_spell(amounts[key], unit)}, "
-            f"which is {_spell(more, unit)} more ({_times(ratio)} times as much): {FIGURES[name][1]} {name} = "
-            f"{_up(amounts[key], unit)}"
+            f"{among}{able.loc[key, 'name']} comes nearest at {units.human(amounts[key], unit)}, "
+            f"which is {units.human(more, unit)} more ({units.human(ratio)} times as much): "
+            f"{FIGURES[name][1]} {name} = {_up(amounts[key], unit)}"
         )
     if not nearest:
         remaining = [able.loc[key, "name"] for key in able.index if not broken[names[-1]][key]]
@@ -143,17 +139,13 @@ def _said(
     return f"{head}: {'; or '.join(nearest)}"
 
 
-def _times(ratio: float) -> str:
-    return f"{ratio:.3g}" if ratio < 1000 else f"{ratio:,.0f}"
-
-
 def _up(value: float, unit: str) -> str:
     """Return a figure as printed with three digits, rounded up, so that a limit of this size is kept."""
     step = 10.0 ** (math.floor(math.log10(value)) - 2)
     amount = math.ceil(value / step - 1e-6) * step
-    while unit != "USD" and units.si(_spell(amount, unit), unit) < value:
+    while unit != "USD" and units.si(units.human(amount, unit), unit) < value:
         amount += step
-    return _spell(amount, unit)
+    return units.human(amount, unit)
 
 
 def _amounts(able: pd.DataFrame, name: str) -> pd.Series:

@@ -526,8 +526,8 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
     software = arguments["software"] or SOFTWARE
     batch, pair = arguments["global_batch"], 2 if kind == "dpo" else 1
     # A stage that was asked for is predicted; it is refused only where the software was named, too.
-    runs = engine_of("finetune", software) if arguments["software"] or not arguments["zero"] else ""
     several = max(arguments["devices"]) > 1
+    runs = engine_of("finetune", software) if several and (arguments["software"] or not arguments["zero"]) else ""
     job: dict[str, Any] = {
         "network": network,
         "machine": machine,
@@ -539,7 +539,7 @@ def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any
         "global_batch": None if batch is None else batch * pair * rollouts["group"],
         "passes": PASSES * rollouts["group"],
         "recompute": arguments["recompute"] or RECOMPUTE,
-        "zero": able_values("finetune", runs if several else "", "zero", arguments["zero"], ZERO),
+        "zero": able_values("finetune", runs, "zero", arguments["zero"], ZERO),
         "precision": arguments["precision"],
         "told": dict[str, None](),
         "taken": dict[str, str](),
