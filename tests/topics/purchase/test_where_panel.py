@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.units import dollars
+from cookbook.units import dollar_range, dollars
 
 PICTURES = ["costs", "paid", "tornado"]
 
@@ -163,3 +163,14 @@ def test_an_own_quote_of_a_purchase_holds_for_it_alone(panel: Any) -> None:
     assert "your quote" not in panel.answer
     panel.update(purchase=9000, bought="cloud-h100")
     assert "is not bought; take one of" in panel.shown["error"]
+
+
+def test_ranges_of_the_sensitivity_are_amounts_as_people_write_them(panel: Any) -> None:
+    """In dollars per year, not 6e+03 to 5.5e+04 USD/year."""
+    rules = {"private": "in house", "deadline": "60 d"}
+    panel.update(**rules, picture="tornado")
+    found = cb.planning.where_to_run("resnet152", "imagenet-21k", epochs=30, runs=4, **rules)
+    staff = found.tornado().set_index("figure").loc["staff"]
+    texts = pd.DataFrame(panel.columns)["text"].tolist()
+    assert staff["unit"] == "USD/year" and f"{dollar_range(staff['low'], staff['high'])} per year" in texts
+    assert not [text for text in texts if "e+" in text or "USD" in text]

@@ -202,3 +202,10 @@ def test_the_code_reproduces_the_state(state: dict[str, Any]) -> None:
 def test_formats_that_the_accelerator_lacks_say_so(panel: Any) -> None:
     panel.update(accelerator="a100-sxm-80gb")
     assert "fp8" in panel.shown["off"]["precision"] and "int4" not in panel.shown["off"]["precision"]
+
+
+def test_a_decode_step_is_of_one_request_at_least(panel: Any) -> None:
+    """Few users, who think: an engine answers less than one request on average, but a step has one."""
+    panel.update(users=1, think=60)
+    assert 0 < panel.frame["batch"].iloc[0] < 0.5
+    assert panel.shown["parts_title"] == "One decode step at batch 1 per engine, without prompts"
