@@ -43,8 +43,8 @@ MAX_STATES = 512
 # Engines over those that the throughput needs: from here on limits are costly, and the number of the looser limits that
 # are suggested.
 COSTLY_RATIO, LOOSER_RATIO = 3, 1.25
-# Relative error of the rate of a closed loop, and the share of pauses below which requests come at once.
-TOLERANCE = 1e-3
+# Relative error of the rate of a closed loop, and the share of pauses below which requests come at once; most steps.
+TOLERANCE, MAX_SECANTS = 1e-3, 20
 # Share of the capacity up to which clients are an open load; beyond, they wait for each other.
 FULL = 0.98
 COLUMNS = (
@@ -280,21 +280,30 @@ class Replicas:
     def _closed_loop(self, load: Load) -> dict[str, Any]:
         """Return the state in which clients send as many requests as are answered: rate x (think + answer) = clients.
 
-        This is the interactive response time law, solved for the rate by regula falsi (Illinois). Where even a full
-        engine keeps clients waiting, those who are not thinking are the clients of a closed loop.
+        This is the interactive response time law, solved for the rate by secants within a bracket. They are lines
+        through the reciprocal of the time of an answer, which of a processor-sharing queue is a line: from that of an
+        idle engine to 0 at the capacity. Where even a full engine keeps clients waiting, those who are not thinking are
+        the clients of a closed loop.
         """
         think, full = load.think, FULL * self.capacity
         high = min(full, load.clients / think) if think else full
-        low, below, above = 0.0, 1.0, self.shortest / think if high < full else 1.0
-        for _ in range(20):
-            rate = low + (high - low) * min(max(below / (below + above), 0.05), 0.99)
+        last = below = (0.0, 1 / self.shortest)
+        previous = above = (self.capacity, 0.0)
+        for _ in range(MAX_SECANTS):
+            guesses = (_balanced_rate(load, *points) for points in ((previous, last), (below, above)))
+            rate = next((guess for guess in guesses if below[0] < guess < high), high)
             state = self._solve(load.at_rate(rate))
             more = 1 - rate * (think + state["e2e"]) / load.clients
-            low, below, high, above = (rate, more, high, above / 2) if more > 0 else (low, below / 2, rate, -more)
+            previous, last = last, (rate, 1 / state["e2e"])
+            below, above, high = (last, above, high) if more > 0 else (below, last, rate)
             near = TOLERANCE * state["e2e"] / (think + state["e2e"])  # requests in service are what thinking leaves
-            if abs(more) < near or high - low < near * high:
+            if abs(more) < near or high - below[0] < near * high:
                 break
         if high < full or more <= TOLERANCE:
+            if abs(more) > near and below[0] > 0:  # answers jump here: now they are of one state, now of the other
+                ends = [self._solve(load.at_rate(rate)) for rate, _ in (below, above)]
+                left, over = (1 - end["rate"] * (think + end["e2e"]) / load.clients for end in ends)
+                state = _between(*ends, left / (left - over))
             return self._hurried(load, state)
         if self.policy == SPLIT:  # the others wait for their first token, as long as Little's law says
             wait = load.clients / rate - think - state["e2e"]
@@ -320,8 +329,7 @@ class Replicas:
         if paused > 1 - TOLERANCE:
             return state
         at_once = self._solve(replace(load, think=0.0))
-        between = {name: (1 - paused) * at_once[name] + paused * value for name, value in state.items()}
-        return between | {"stable": state["stable"]}
+        return _between(at_once, state, paused)
 
     @cached_property
     def shortest(self) -> float:
@@ -617,6 +625,22 @@ class Replicas:
             "acceptance": options.acceptance,
             "two_batches": self.batching.two_batches,
         }
+
+
+def _between(state: dict[str, Any], other: dict[str, Any], share: float) -> dict[str, Any]:
+    """Return a state that for a `share` of the time is another, stable as that one is."""
+    mean = {name: (1 - share) * value + share * other[name] for name, value in state.items()}
+    return mean | {"stable": other["stable"]}
+
+
+def _balanced_rate(load: Load, point: tuple[float, float], other: tuple[float, float]) -> float:
+    """Return the rate of clients who think, where 1 / (time of an answer) is a line through points (rate, value)."""
+    slope = (other[1] - point[1]) / (other[0] - point[0])
+    start, thinking = point[1] - slope * point[0], load.think * slope
+    # (clients - think rate) (start + slope rate) = rate
+    half = (1 + load.think * start - load.clients * slope) / 2
+    root = half**2 + thinking * load.clients * start
+    return load.clients * start / (half + math.sqrt(root)) if root >= 0 and half > 0 else math.nan
 
 
 def load_settings(load: Load, limits: Limits, row: dict[str, Any]) -> dict[str, Any]:
