@@ -28,6 +28,8 @@ VARIANCE_LEFT = 0.74
 CLUSTER_GAPS = 0.2
 # Largest load at which a queue is computed although larger passes would shorten it.
 MAX_LOAD = 0.97
+# Share of an iteration's room that prompts fill where they crowd out others.
+CROWDED = 0.98
 DIMENSIONS = 9
 LOAD_FIELDS = ("prompt", "answer", "prompt_spread", "answer_spread", "window", "windowed", "windowed_scores")
 PERCENTILES = (50, 95, 99)
@@ -555,23 +557,27 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
 def _closed(service: _Service, clients: float) -> dict[str, Any]:
     """Return the steady state for this number of clients, each of which sends its next request once it is answered."""
     active = min(clients, service.slots)
-    low, high, below, above = 0.0, 1.0, 1.0, 1.0
-    for _ in range(ROUNDS):  # share of its iterations in which a request is decoded: regula falsi (Illinois)
-        share = 1.0 if service.first else low + (high - low) * min(max(below / (below + above), 0.02), 0.98)
+    per_step, most = service.prompt / service.steps, CROWDED * service.chunk
+    # Up to this number of requests that are decoded, iterations have room for the prompts of those that follow.
+    uncrowded = max(most / (per_step + CROWDED), CROWDED / per_step)
+    low, high = 0.0, 1.0 if service.first else min(1.0, uncrowded / max(active - 1, TINY))
+    share, slope, last = high, -1.0, (0.0, 0.0)
+    for _ in range(ROUNDS):  # share of its iterations in which a request is decoded: secants within a bracket
         others = (active - 1) * share
-        between = service.waits(0.0, 1 + others, True, others / (1 + others))[1]
         chain = service.chain(0.0, others, True)
-        waits, passes = service.waits(0.0, others, True, chain=chain)[::2]
         if service.first:  # prompts go first: where answers have iterations, none waits
             break
-        more = service.steps / (float(passes.mean()) + 1 + service.steps) - share
-        crowded = others * service.prompt / service.steps > 0.98 * service.room(others)
-        if (abs(more) < TOLERANCE / 2 and not crowded) or high - low < TOLERANCE / 2:
+        passes = float(service.waits(0.0, others, True, chain=chain)[2].mean())
+        more = service.steps / (passes + 1 + service.steps) - share
+        if abs(more) < TOLERANCE / 2 or high - low < TOLERANCE / 2 or (more > 0 and share == high):
             break
-        if crowded or more < 0:
-            high, above, below = share, max(-more, TINY) if not crowded else above, below / 2
-        else:
-            low, below, above = share, more, above / 2
+        low, high = (share, high) if more > 0 else (low, share)
+        if last[0]:
+            slope = min((more - last[1]) / (share - last[0]), -TINY)
+        last, share = (share, more), share - more / slope
+        if not low < share < high:
+            share = (low + high) / 2
+    between = service.waits(0.0, 1 + others, True, others / (1 + others))[1]
     waits = service.waits(0.0, others, True, points=POINTS, chain=chain)[0]
     batch = active * share
     if not service.first and others * service.prompt / service.steps > MAX_LOAD * service.room(others):
