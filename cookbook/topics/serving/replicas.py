@@ -389,6 +389,7 @@ class Replicas:
 
     def fewest(self, best: float = math.inf) -> int:
         """Return the fewest engines that serve the load within the limits; refuse those of `best` devices or more."""
+        self._beats(1, best)
         at_once = self.load.closed and not self.load.think
         high = least = 1 if at_once else self.fewest_by_load
         gap = 1
