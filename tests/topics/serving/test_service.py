@@ -9,7 +9,9 @@ import pytest
 
 import cookbook as cb
 from cookbook.catalog import UnknownName
+from cookbook.formulas import serving
 from cookbook.formulas.serving import batch_shares, bulk_queue, mixed_seconds, service_latencies
+from cookbook.topics.serving import replicas, service
 from cookbook.topics.serving.engines import _interpolated as interpolated
 from cookbook.topics.serving.engines import arrivals, lengths
 from cookbook.topics.serving.service import tokens_per_usd
@@ -267,6 +269,20 @@ def test_littles_law_holds_for_the_whole_run(runs, policy):
     order, change = np.argsort(events, kind="stable"), np.repeat([1, -1], len(rows))
     there = np.cumsum(change[order])[:-1] @ np.diff(events[order])
     assert there == pytest.approx(rows["e2e"].sum(), rel=1e-9)
+
+
+@pytest.mark.parametrize("clients", [8, 33, 300])
+@pytest.mark.parametrize("prompt", [64, 512, 4096])
+def test_a_closed_loop_of_requests_at_once_is_solved_in_few_rounds(clients, prompt, monkeypatch):
+    """Each round solves the chain of waiting tokens once, and the last time between tokens once more."""
+    chains = []
+    solve = serving.bulk_queue
+    monkeypatch.setattr(serving, "bulk_queue", lambda *given: chains.append(given) or solve(*given))
+    costs = simple()
+    load = {"prompt": prompt, "answer": 128, "prompt_spread": 0.5, "answer_spread": 1.0, "clients": clients}
+    sizes = {"kv_tokens": costs.kv_tokens, "max_sequences": costs.max_sequences, "chunk": costs.chunk}
+    service_latencies(costs.decode, costs.prefill, **load, **sizes)
+    assert len(chains) <= 5
 
 
 def test_clients_of_a_closed_loop_are_always_there():
@@ -832,6 +848,43 @@ def test_requests_in_service_are_their_rate_times_the_answer_however_long_users_
     users = cb.serve("llama3_8b", "h100-sxm", users=100, think=think, devices=2, policy=policy, **CHAT).rows[0]
     load = {"rate": users["requests_per_second"], "devices": 2, "policy": policy, **CHAT}
     assert users["in_service"] == pytest.approx(cb.serve("llama3_8b", "h100-sxm", **load).rows[0]["in_service"], 0.01)
+
+
+@pytest.fixture
+def solved(monkeypatch):
+    """The engines that are asked about, and how many steady states were solved for them."""
+    engines, states = [], []
+
+    class Recorded(replicas.Replicas):
+        def __init__(self, *given):
+            super().__init__(*given)
+            engines.append(self)
+
+    def counted(*given, **load):
+        states.append(load)
+        return service_latencies(*given, **load)
+
+    replicas._states.cache_clear()
+    monkeypatch.setattr(service, "Replicas", Recorded)
+    monkeypatch.setattr(replicas, "service_latencies", counted)
+    yield engines, states
+    replicas._states.cache_clear()
+
+
+def test_a_closed_loop_takes_few_steady_states(solved):
+    """Those of the load and of both ends of its interval: three loops a service."""
+    loads = [(users, think) for users in (20, 300, 1000) for think in (2, 10, 60)]
+    for users, think in loads:
+        cb.serve("llama3_8b", "h100-sxm", users=users, think=think, devices=2, **CHAT)
+    assert len(solved[1]) <= 4 * 3 * len(loads)
+
+
+def test_littles_law_holds_where_the_answers_of_an_engine_jump(solved):
+    """Prompts that fill their engines: near one rate, answers take 8 s or 28 s, and nothing between."""
+    load = {"input_len": 16384, "output_len": 32, "input_spread": 1.0, "output_spread": 1.0, "tpot": 0.05}
+    cb.serve("mixtral_8x7b", "h200-sxm", policy=SPLIT, concurrency=64, devices=16, **load)
+    state = solved[0][0].solve(8)
+    assert state["rate"] * state["e2e"] == pytest.approx(64 / 8, rel=2e-3)
 
 
 def test_users_ask_more_often_the_more_they_are_and_the_less_they_think():
