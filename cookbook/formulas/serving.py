@@ -557,11 +557,11 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
 def _closed(service: _Service, clients: float) -> dict[str, Any]:
     """Return the steady state for this number of clients, each of which sends its next request once it is answered."""
     active = min(clients, service.slots)
-    per_step, most = service.prompt / service.steps, CROWDED * service.chunk
+    per_step = service.prompt / service.steps
     # Up to this number of requests that are decoded, iterations have room for the prompts of those that follow.
-    uncrowded = max(most / (per_step + CROWDED), CROWDED / per_step)
+    uncrowded = CROWDED * max(service.chunk / (per_step + CROWDED), 1 / per_step)
     low, high = 0.0, 1.0 if service.first else min(1.0, uncrowded / max(active - 1, TINY))
-    share, slope, last = high, -1.0, (0.0, 0.0)
+    share, last = high, (0.0, 0.0)
     for _ in range(ROUNDS):  # share of its iterations in which a request is decoded: secants within a bracket
         others = (active - 1) * share
         chain = service.chain(0.0, others, True)
@@ -572,11 +572,10 @@ def _closed(service: _Service, clients: float) -> dict[str, Any]:
         if abs(more) < TOLERANCE / 2 or high - low < TOLERANCE / 2 or (more > 0 and share == high):
             break
         low, high = (share, high) if more > 0 else (low, share)
-        if last[0]:
-            slope = min((more - last[1]) / (share - last[0]), -TINY)
+        # At first as if passes did not depend on the share.
+        slope = min((more - last[1]) / (share - last[0]), -TINY) if last[0] else -1.0
         last, share = (share, more), share - more / slope
-        if not low < share < high:
-            share = (low + high) / 2
+        share = share if low < share < high else (low + high) / 2
     between = service.waits(0.0, 1 + others, True, others / (1 + others))[1]
     waits = service.waits(0.0, others, True, points=POINTS, chain=chain)[0]
     batch = active * share

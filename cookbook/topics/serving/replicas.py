@@ -301,9 +301,9 @@ class Replicas:
                 break
         if high < full or more <= TOLERANCE:
             if abs(more) > near and below[0] > 0:  # answers jump here: now they are of one state, now of the other
-                ends = [self._solve(load.at_rate(rate)) for rate, _ in (below, above)]
-                left, over = (1 - end["rate"] * (think + end["e2e"]) / load.clients for end in ends)
-                state = _between(*ends, left / (left - over))
+                under, over = (rate * (think + 1 / answered) for rate, answered in (below, above))
+                low, top = (self._solve(load.at_rate(rate)) for rate, _ in (below, above))
+                state = _between(low, top, (load.clients - under) / (over - under))
             return self._hurried(load, state)
         if self.policy == SPLIT:  # the others wait for their first token, as long as Little's law says
             wait = load.clients / rate - think - state["e2e"]

@@ -331,10 +331,6 @@ def _act(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> 
     return t.act(xs[0], meaning, name)
 
 
-def _norm(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
-    return t.norm(xs[0], meaning, affine=False, name=name)
-
-
 def _scale(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     if len(xs) > 1:
         return t.multiply(*xs[:2], name=name)
@@ -362,26 +358,6 @@ def _eltwise(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str)
     return t.multiply(*xs, name=name) if product else t.add(*xs, name=name)
 
 
-def _softmax(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
-    return t.softmax(xs[0], name)
-
-
-def _loss(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
-    return t.loss(xs[0], name)
-
-
-def _dropout(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
-    return t.dropout(xs[0], name)
-
-
-def _flatten(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
-    return t.flatten(xs[0])
-
-
-def _same(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
-    return xs[0]
-
-
 def _slice(t: Trace, xs: list[Shape], layer: Message, name: str, meaning: str) -> Shape:
     parts = max(len(layer.get("top", [])), 1)
     if xs[0].channels % parts or _group(layer, "slice_param").get("slice_point"):
@@ -400,16 +376,16 @@ WRITERS: dict[str, Callable[[Trace, list[Shape], Message, str, str], Shape]] = {
     "linear": _inner_product,
     "pool": _pooling,
     "activation": _act,
-    "norm": _norm,
+    "norm": lambda t, xs, layer, name, meaning: t.norm(xs[0], meaning, affine=False, name=name),
     "scale": _scale,
     "offset": _scale,
     "concatenation": _concat,
     "elementwise": _eltwise,
-    "softmax": _softmax,
-    "loss": _loss,
-    "dropout": _dropout,
-    "flatten": _flatten,
-    "nothing": _same,
+    "softmax": lambda t, xs, layer, name, meaning: t.softmax(xs[0], name),
+    "loss": lambda t, xs, layer, name, meaning: t.loss(xs[0], name),
+    "dropout": lambda t, xs, layer, name, meaning: t.dropout(xs[0], name),
+    "flatten": lambda t, xs, layer, name, meaning: t.flatten(xs[0]),
+    "nothing": lambda t, xs, layer, name, meaning: xs[0],
     "slice": _slice,
     "recurrent": _lstm,
 }

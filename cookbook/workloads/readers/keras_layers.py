@@ -306,10 +306,6 @@ def _norm(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Sh
     return y
 
 
-def _activation(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    return _activate(n, xs[0], c.get("activation"), name)
-
-
 def _relu(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     return n.trace.act(xs[0], "relu6" if c.get("max_value") == 6 else "relu", name)
 
@@ -324,20 +320,8 @@ def _prelu(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> S
     return n.trace.act(xs[0], "prelu", name)
 
 
-def _function(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    return _activate(n, xs[0], meaning, name)
-
-
 def _dropout(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
     return n.trace.dropout(xs[0], name) if c.get("rate", 1) != 0 else xs[0]
-
-
-def _flatten(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    return n.trace.flatten(xs[0])
-
-
-def _same(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
-    return xs[0]
 
 
 def _reshape(n: Network, xs: list[Shape], c: Config, name: str, meaning: str) -> Shape:
@@ -482,12 +466,12 @@ WRITERS: dict[str, Callable[[Network, list[Shape], Config, str, str], Shape]] = 
     "pool": _pool,
     "global pool": _global,
     "norm": _norm,
-    "activation": _activation,
+    "activation": lambda n, xs, c, name, meaning: _activate(n, xs[0], c.get("activation"), name),
     "relu": _relu,
     "prelu": _prelu,
-    "function": _function,
+    "function": lambda n, xs, c, name, meaning: _activate(n, xs[0], meaning, name),
     "dropout": _dropout,
-    "flatten": _flatten,
+    "flatten": lambda n, xs, c, name, meaning: n.trace.flatten(xs[0]),
     "reshape": _reshape,
     "permutation": _permuted,
     "repetition": _repeated,
@@ -501,5 +485,5 @@ WRITERS: dict[str, Callable[[Network, list[Shape], Config, str, str], Shape]] = 
     "both directions": _both_ways,
     "each step": _at_each_step,
     "attention": _attention,
-    "nothing": _same,
+    "nothing": lambda n, xs, c, name, meaning: xs[0],
 }
