@@ -485,7 +485,7 @@ def show_source(function: Callable[..., Any], lines: tuple[int, int] | None = No
     >>> from cookbook.formulas import arithmetic
     >>> show_source(arithmetic.ridge_point, lines=(-1, -1), highlight="mem_bandwidth")
     # cookbook.formulas.arithmetic.ridge_point
-    >     return np.asarray(positive("peak_flops", peak_flops) / positive("mem_bandwidth", mem_bandwidth))
+    >     return np.asarray(peak_flops / mem_bandwidth)
     """
     if not callable(function):
         raise ValueError(f"function = {shown(function)} is not a function; give one, such as cb.memory.training_bytes")

@@ -1,11 +1,22 @@
 """Argument checks of the formulas: invalid values raise a clear ValueError; NaN, a missing value in a sweep, passes.
 
-A single NumPy number is handled first: one prediction checks hundreds of them, and array checks cost more.
+A formula says in its signature which values each argument may have; `checked` converts them to floats and refuses
+others, so that the body is the formula alone.
 """
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Array = NDArray[np.float64]
 
 
@@ -42,50 +53,67 @@ def _length(value: object) -> int:
         return 2**63 - 1
 
 
-def _reject(name: str, values: Array, bad: NDArray[np.bool_], allowed: str, remedy: str) -> None:
+def reject(name: str, values: Array, bad: NDArray[np.bool_], allowed: str, remedy: str) -> None:
+    """Refuse the first of the `bad` values."""
     first = np.extract(bad, values)[0]
     raise ValueError(f"{name} = {first:g} is outside {allowed}: {remedy} (NaN marks a missing figure).")
 
 
-def positive(name: str, value: ArrayLike) -> Array:
-    """Return `value` as floats, each > 0 or NaN."""
-    if type(value) is np.float64 and not value <= 0:
-        return value  # type: ignore[return-value]
-    values = floats(name, value)
-    bad = values <= 0
-    if bad.any():
-        _reject(name, values, bad, "(0, inf)", "give it in SI units, greater than zero")
-    return values
+@dataclass(frozen=True)
+class Range:
+    """Values that an argument may have, in words too, and what to give instead of others."""
+
+    low: float
+    high: float
+    allowed: str
+    remedy: str
+
+    def __call__(self, name: str, value: ArrayLike) -> Array:
+        """Return `value` as floats, each within the range or NaN."""
+        values = floats(name, value)
+        bad = (values < self.low) | (values > self.high)
+        if bad.any():
+            reject(name, values, bad, self.allowed, self.remedy)
+        return values
 
 
-def non_negative(name: str, value: ArrayLike) -> Array:
-    """Return `value` as floats, each >= 0 or NaN."""
-    if type(value) is np.float64 and not value < 0:
-        return value  # type: ignore[return-value]
-    values = floats(name, value)
-    bad = values < 0
-    if bad.any():
-        _reject(name, values, bad, "[0, inf)", "give it in SI units, zero or more")
-    return values
+positive = Range(math.ulp(0.0), math.inf, "(0, inf)", "give it in SI units, greater than zero")
+non_negative = Range(0.0, math.inf, "[0, inf)", "give it in SI units, zero or more")
+at_least_one = Range(1.0, math.inf, "[1, inf)", "give one or more")
+fraction = Range(0.0, 1.0, "[0, 1]", "give a fraction, not a percentage")
+# What a caller gives is a number, a list or an array; what the body of a formula gets are floats, of any shape.
+Positive = Annotated[Any, positive]
+NonNegative = Annotated[Any, non_negative]
+AtLeastOne = Annotated[Any, at_least_one]
+Fraction = Annotated[Any, fraction]
+# By the text of an annotation, which is faster to look up than to evaluate.
+RANGES = {"Positive": positive, "NonNegative": non_negative, "AtLeastOne": at_least_one, "Fraction": fraction}
 
 
-def at_least_one(name: str, value: ArrayLike) -> Array:
-    """Return `value` as floats, each >= 1 or NaN."""
-    if type(value) is np.float64 and not value < 1:
-        return value  # type: ignore[return-value]
-    values = floats(name, value)
-    bad = values < 1
-    if bad.any():
-        _reject(name, values, bad, "[1, inf)", "give one or more")
-    return values
+def checked(formula: Callable[P, R]) -> Callable[P, R]:
+    """Return a formula whose arguments are floats within the ranges of its signature.
 
+    A single number is handled first: one prediction checks hundreds of them, and array checks cost more.
+    """
+    ranges = [
+        (at, name, allowed, allowed.low, allowed.high)
+        for at, (name, hint) in enumerate(formula.__annotations__.items())
+        if (allowed := RANGES.get(hint))
+    ]
 
-def fraction(name: str, value: ArrayLike) -> Array:
-    """Return `value` as floats, each between 0 and 1 or NaN."""
-    if type(value) is np.float64 and 0 <= value <= 1:
-        return value  # type: ignore[return-value]
-    values = floats(name, value)
-    bad = (values < 0) | (values > 1)
-    if bad.any():
-        _reject(name, values, bad, "[0, 1]", "give a fraction, not a percentage")
-    return values
+    @functools.wraps(formula)
+    def call(*args: Any, **kwargs: Any) -> R:
+        given = [*args]
+        for at, name, allowed, low, high in ranges:
+            values: Any = given if at < len(args) else kwargs
+            key: Any = at if at < len(args) else name
+            if values is kwargs and name not in kwargs:  # a default, or missing, which Python says
+                continue
+            value = values[key]
+            if type(value) is float:
+                value = values[key] = np.float64(value)
+            if type(value) is not np.float64 or value < low or value > high:
+                values[key] = allowed(name, value)
+        return formula(*given, **kwargs)
+
+    return call

@@ -8,16 +8,19 @@ FLOP are counted as 1 MAC = 2 FLOP, bytes are those moved between memory and chi
 format, so another format is another argument, not another function.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cookbook.formulas._arguments import Array, at_least_one, non_negative, positive
+from cookbook.formulas._arguments import Array, AtLeastOne, NonNegative, Positive, checked
 
 FLOP_PER_MAC = 2
 
 
+@checked
 def training_flop(
-    forward_macs: ArrayLike, samples: ArrayLike = 1, backward: ArrayLike = 2, recomputed: ArrayLike = 0
+    forward_macs: NonNegative, samples: NonNegative = 1, backward: NonNegative = 2, recomputed: NonNegative = 0
 ) -> Array:
     r"""Return the FLOP of training on a number of samples.
 
@@ -51,11 +54,11 @@ def training_flop(
     >>> f"{training_flop(11.3e9, 14e6):.3g}"
     '9.49e+17'
     """
-    passes = 1 + non_negative("backward", backward) + non_negative("recomputed", recomputed)
-    return FLOP_PER_MAC * passes * non_negative("forward_macs", forward_macs) * non_negative("samples", samples)
+    return FLOP_PER_MAC * (1 + backward + recomputed) * forward_macs * samples
 
 
-def sustained_rate(flop: ArrayLike, seconds: ArrayLike) -> Array:
+@checked
+def sustained_rate(flop: NonNegative, seconds: Positive) -> Array:
     r"""Return the throughput that must be sustained to finish in time.
 
     .. math:: R = F / t
@@ -81,10 +84,11 @@ def sustained_rate(flop: ArrayLike, seconds: ArrayLike) -> Array:
     >>> f"{sustained_rate(training_flop(11.3e9, 14e6), 3600):.3g}"
     '2.64e+14'
     """
-    return np.asarray(non_negative("flop", flop) / positive("seconds", seconds))
+    return np.asarray(flop / seconds)
 
 
-def smooth_max(a: ArrayLike, b: ArrayLike, smoothness: ArrayLike = 2) -> Array:
+@checked
+def smooth_max(a: NonNegative, b: NonNegative, smoothness: AtLeastOne = 2) -> Array:
     r"""Return the maximum of two times that overlap imperfectly.
 
     .. math:: m = (a^p + b^p)^{1/p}
@@ -115,20 +119,19 @@ def smooth_max(a: ArrayLike, b: ArrayLike, smoothness: ArrayLike = 2) -> Array:
     >>> float(smooth_max(3.0, 4.0, 1)), float(smooth_max(3.0, 4.0, float("inf")))
     (7.0, 4.0)
     """
-    first, second = non_negative("a", a), non_negative("b", b)
-    power = at_least_one("smoothness", smoothness)
-    high, low = np.maximum(first, second), np.minimum(first, second)
+    high, low = np.maximum(a, b), np.minimum(a, b)
     # The ratio keeps a^p from overflowing or vanishing; two zero times have no ratio.
     ratio = np.divide(low, high, out=np.zeros(np.broadcast_shapes(low.shape, high.shape)), where=high != 0)
-    return np.asarray(high * (1 + ratio**power) ** (1 / power))
+    return np.asarray(high * (1 + ratio**smoothness) ** (1 / smoothness))
 
 
+@checked
 def op_seconds(
-    flop: ArrayLike,
-    bytes_moved: ArrayLike,
-    peak_flops: ArrayLike,
-    mem_bandwidth: ArrayLike,
-    launch_seconds: ArrayLike = 0,
+    flop: NonNegative,
+    bytes_moved: NonNegative,
+    peak_flops: Positive,
+    mem_bandwidth: Positive,
+    launch_seconds: NonNegative = 0,
     smoothness: ArrayLike = 2,
 ) -> Array:
     r"""Return the time of one operation: smooth maximum of its compute and memory times, plus its launch.
@@ -167,12 +170,11 @@ def op_seconds(
     >>> round(float(op_seconds(flop, moved, 312e12, 2e12)) * 1e6, 1)
     113.0
     """
-    compute = non_negative("flop", flop) / positive("peak_flops", peak_flops)
-    memory = non_negative("bytes_moved", bytes_moved) / positive("mem_bandwidth", mem_bandwidth)
-    return smooth_max(compute, memory, smoothness) + non_negative("launch_seconds", launch_seconds)
+    return smooth_max(flop / peak_flops, bytes_moved / mem_bandwidth, smoothness) + launch_seconds
 
 
-def arithmetic_intensity(flop: ArrayLike, bytes_moved: ArrayLike) -> Array:
+@checked
+def arithmetic_intensity(flop: NonNegative, bytes_moved: Positive) -> Array:
     r"""Return the arithmetic intensity: FLOP per byte moved.
 
     .. math:: I = F / M
@@ -201,10 +203,11 @@ def arithmetic_intensity(flop: ArrayLike, bytes_moved: ArrayLike) -> Array:
     >>> round(float(arithmetic_intensity(2 * b * i * o, 2 * (b * i + i * o + b * o))))
     315
     """
-    return np.asarray(non_negative("flop", flop) / positive("bytes_moved", bytes_moved))
+    return np.asarray(flop / bytes_moved)
 
 
-def ridge_point(peak_flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
+@checked
+def ridge_point(peak_flops: Positive, mem_bandwidth: Positive) -> Array:
     r"""Return the arithmetic intensity above which arithmetic, not memory, is the limit.
 
     .. math:: I_r = P / W
@@ -230,10 +233,11 @@ def ridge_point(peak_flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
     >>> round(float(ridge_point(125e12, 900e9)))
     139
     """
-    return np.asarray(positive("peak_flops", peak_flops) / positive("mem_bandwidth", mem_bandwidth))
+    return np.asarray(peak_flops / mem_bandwidth)
 
 
-def attainable_flops(intensity: ArrayLike, peak_flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
+@checked
+def attainable_flops(intensity: NonNegative, peak_flops: Positive, mem_bandwidth: Positive) -> Array:
     r"""Return the roofline: the highest throughput that an operation of this intensity can reach.
 
     .. math:: R = \min(P, I W)
@@ -261,16 +265,16 @@ def attainable_flops(intensity: ArrayLike, peak_flops: ArrayLike, mem_bandwidth:
     >>> float(attainable_flops(0.5, 17.6e9, 15e9)), float(attainable_flops(16, 17.6e9, 15e9))
     (7500000000.0, 17600000000.0)
     """
-    slope = non_negative("intensity", intensity) * positive("mem_bandwidth", mem_bandwidth)
-    return np.asarray(np.minimum(positive("peak_flops", peak_flops), slope))
+    return np.asarray(np.minimum(peak_flops, intensity * mem_bandwidth))
 
 
+@checked
 def bound_by(
-    flop: ArrayLike,
-    bytes_moved: ArrayLike,
-    peak_flops: ArrayLike,
-    mem_bandwidth: ArrayLike,
-    launch_seconds: ArrayLike = 0,
+    flop: NonNegative,
+    bytes_moved: NonNegative,
+    peak_flops: Positive,
+    mem_bandwidth: Positive,
+    launch_seconds: NonNegative = 0,
 ) -> NDArray[np.str_]:
     r"""Return the name of the part of an operation that takes longest.
 
@@ -303,15 +307,13 @@ def bound_by(
     >>> print(*bound_by([1e12, 1e9], 1e9, 312e12, 2e12))
     compute memory
     """
-    compute = non_negative("flop", flop) / positive("peak_flops", peak_flops)
-    memory = non_negative("bytes_moved", bytes_moved) / positive("mem_bandwidth", mem_bandwidth)
-    parts = np.broadcast_arrays(compute, memory, non_negative("launch_seconds", launch_seconds))
-    stack = np.stack(parts)
+    stack = np.stack(np.broadcast_arrays(flop / peak_flops, bytes_moved / mem_bandwidth, launch_seconds))
     names = np.array(["compute", "memory", "launch"])[np.argmax(stack, axis=0)]
     return np.where(np.isnan(stack).any(axis=0), "unknown", names)
 
 
-def perfect_overlap_seconds(parts_seconds: ArrayLike) -> Array:
+@checked
+def perfect_overlap_seconds(parts_seconds: NonNegative) -> Array:
     r"""Return the lower bound of the time of several parts: each is hidden behind the longest.
 
     .. math:: t = \max_i t_i
@@ -335,10 +337,11 @@ def perfect_overlap_seconds(parts_seconds: ArrayLike) -> Array:
     >>> float(perfect_overlap_seconds([3.0, 2.0, 0.5]))
     3.0
     """
-    return np.asarray(np.max(np.atleast_1d(non_negative("parts_seconds", parts_seconds)), axis=0))
+    return np.asarray(np.max(np.atleast_1d(parts_seconds), axis=0))
 
 
-def no_overlap_seconds(parts_seconds: ArrayLike) -> Array:
+@checked
+def no_overlap_seconds(parts_seconds: NonNegative) -> Array:
     r"""Return the time of several parts that run one after the other.
 
     .. math:: t = \sum_i t_i
@@ -362,4 +365,4 @@ def no_overlap_seconds(parts_seconds: ArrayLike) -> Array:
     >>> float(no_overlap_seconds([3.0, 2.0, 0.5]))
     5.5
     """
-    return np.asarray(np.sum(np.atleast_1d(non_negative("parts_seconds", parts_seconds)), axis=0))
+    return np.asarray(np.sum(np.atleast_1d(parts_seconds), axis=0))

@@ -11,14 +11,17 @@
   each device (l = 2 links per axis); open ones, of a part of a machine, end.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.formulas._arguments import Array, at_least_one, fraction, non_negative, positive
+from cookbook.formulas._arguments import Array, AtLeastOne, Fraction, NonNegative, Positive, checked
 
 
+@checked
 def ring_all_gather_seconds(
-    payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
+    payload_bytes: NonNegative, ranks: Positive, bandwidth: Positive, latency: NonNegative
 ) -> Array:
     r"""Return the time of a ring all-gather, after which every rank has the whole vector.
 
@@ -49,9 +52,8 @@ def ring_all_gather_seconds(
     >>> round(float(ring_all_gather_seconds(100e6, 8, 50e9, 5e-6)), 6)
     0.001785
     """
-    count = positive("ranks", ranks)
-    wire = non_negative("payload_bytes", payload_bytes) / (count * positive("bandwidth", bandwidth))
-    return np.maximum(count - 1, 0) * (non_negative("latency", latency) + wire)
+    wire = payload_bytes / (ranks * bandwidth)
+    return np.maximum(ranks - 1, 0) * (latency + wire)
 
 
 def ring_all_reduce_seconds(
@@ -89,8 +91,9 @@ def ring_all_reduce_seconds(
     return 2 * ring_all_gather_seconds(payload_bytes, ranks, bandwidth, latency)
 
 
+@checked
 def tree_all_reduce_seconds(
-    payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
+    payload_bytes: NonNegative, ranks: Positive, bandwidth: Positive, latency: NonNegative
 ) -> Array:
     r"""Return the time of a pipelined double-tree all-reduce: few latencies, nearly the traffic of a ring.
 
@@ -122,14 +125,15 @@ def tree_all_reduce_seconds(
     >>> round(float(tree_all_reduce_seconds(100e6, 8, 50e9, 5e-6)), 6)
     0.00353
     """
-    count = np.maximum(positive("ranks", ranks), 1)
-    wire = non_negative("payload_bytes", payload_bytes) / positive("bandwidth", bandwidth)
-    return 2 * non_negative("latency", latency) * np.log2(count) + 2 * (count - 1) / count * wire
+    count = np.maximum(ranks, 1)
+    wire = payload_bytes / bandwidth
+    return 2 * latency * np.log2(count) + 2 * (count - 1) / count * wire
 
 
+@checked
 def hierarchical_all_reduce_seconds(
-    payload_bytes: ArrayLike,
-    inner_ranks: ArrayLike,
+    payload_bytes: NonNegative,
+    inner_ranks: Positive,
     outer_ranks: ArrayLike,
     inner_bandwidth: ArrayLike,
     outer_bandwidth: ArrayLike,
@@ -173,17 +177,18 @@ def hierarchical_all_reduce_seconds(
     0.001812
     """
     inner = ring_all_reduce_seconds(payload_bytes, inner_ranks, inner_bandwidth, inner_latency)
-    part = non_negative("payload_bytes", payload_bytes) / positive("inner_ranks", inner_ranks)
+    part = payload_bytes / inner_ranks
     return inner + tree_all_reduce_seconds(part, outer_ranks, outer_bandwidth, outer_latency)
 
 
+@checked
 def hierarchical_all_gather_seconds(
-    payload_bytes: ArrayLike,
-    inner_ranks: ArrayLike,
-    outer_ranks: ArrayLike,
-    inner_bandwidth: ArrayLike,
-    outer_bandwidth: ArrayLike,
-    latency: ArrayLike,
+    payload_bytes: NonNegative,
+    inner_ranks: Positive,
+    outer_ranks: Positive,
+    inner_bandwidth: Positive,
+    outer_bandwidth: Positive,
+    latency: NonNegative,
 ) -> Array:
     r"""Return the time of an all-gather (or reduce-scatter) over several nodes, where the slower level sets the pace.
 
@@ -220,20 +225,20 @@ def hierarchical_all_gather_seconds(
     >>> round(float(hierarchical_all_gather_seconds(100e6, 8, 4, 200e9, 20e9, 0)), 6)
     0.000484
     """
-    inner, outer = positive("inner_ranks", inner_ranks), positive("outer_ranks", outer_ranks)
-    payload, ranks = non_negative("payload_bytes", payload_bytes), inner * outer
-    within = np.maximum(ranks - 1, 0) / (ranks * positive("inner_bandwidth", inner_bandwidth))
-    between = np.maximum(outer - 1, 0) / (ranks * positive("outer_bandwidth", outer_bandwidth))
-    return np.maximum(ranks - 1, 0) * non_negative("latency", latency) + payload * np.maximum(within, between)
+    ranks = inner_ranks * outer_ranks
+    within = np.maximum(ranks - 1, 0) / (ranks * inner_bandwidth)
+    between = np.maximum(outer_ranks - 1, 0) / (ranks * outer_bandwidth)
+    return np.maximum(ranks - 1, 0) * latency + payload_bytes * np.maximum(within, between)
 
 
+@checked
 def all_to_all_seconds(
-    payload_bytes: ArrayLike,
-    inner_ranks: ArrayLike,
-    outer_ranks: ArrayLike,
-    inner_bandwidth: ArrayLike,
-    outer_bandwidth: ArrayLike,
-    latency: ArrayLike,
+    payload_bytes: NonNegative,
+    inner_ranks: Positive,
+    outer_ranks: Positive,
+    inner_bandwidth: Positive,
+    outer_bandwidth: Positive,
+    latency: NonNegative,
 ) -> Array:
     r"""Return the time of an all-to-all.
 
@@ -271,15 +276,15 @@ def all_to_all_seconds(
     >>> round(float(all_to_all_seconds(100e6, 8, 4, 200e9, 20e9, 0)), 6)
     0.00375
     """
-    inner, outer = positive("inner_ranks", inner_ranks), positive("outer_ranks", outer_ranks)
-    part = non_negative("payload_bytes", payload_bytes) / (inner * outer)
-    within = np.maximum(inner - 1, 0) / positive("inner_bandwidth", inner_bandwidth)
-    between = inner * np.maximum(outer - 1, 0) / positive("outer_bandwidth", outer_bandwidth)
-    start = np.where(inner * outer > 1, non_negative("latency", latency), 0.0)
+    part = payload_bytes / (inner_ranks * outer_ranks)
+    within = np.maximum(inner_ranks - 1, 0) / inner_bandwidth
+    between = inner_ranks * np.maximum(outer_ranks - 1, 0) / outer_bandwidth
+    start = np.where(inner_ranks * outer_ranks > 1, latency, 0.0)
     return np.asarray(start + part * np.maximum(within, between))
 
 
-def point_to_point_seconds(payload_bytes: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike) -> Array:
+@checked
+def point_to_point_seconds(payload_bytes: NonNegative, bandwidth: Positive, latency: NonNegative) -> Array:
     r"""Return the time of one message from one rank to another.
 
     .. math:: t = \alpha + \frac{M}{\beta}
@@ -307,11 +312,11 @@ def point_to_point_seconds(payload_bytes: ArrayLike, bandwidth: ArrayLike, laten
     >>> round(float(point_to_point_seconds(100e6, 50e9, 5e-6)), 6)
     0.002005
     """
-    wire = non_negative("payload_bytes", payload_bytes) / positive("bandwidth", bandwidth)
-    return np.asarray(non_negative("latency", latency) + wire)
+    return np.asarray(latency + payload_bytes / bandwidth)
 
 
-def exposed_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike, hidden: ArrayLike) -> Array:
+@checked
+def exposed_seconds(communication_seconds: NonNegative, compute_seconds: NonNegative, hidden: Fraction) -> Array:
     r"""Return the exposed time of a collective, if part of the concurrent computation can hide it.
 
     .. math:: t_e = \max(0, t_c - h\, t_k)
@@ -339,11 +344,11 @@ def exposed_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike
     >>> float(exposed_seconds(3.0, 4.0, 0.5))
     1.0
     """
-    covered = fraction("hidden", hidden) * non_negative("compute_seconds", compute_seconds)
-    return np.maximum(non_negative("communication_seconds", communication_seconds) - covered, 0)
+    return np.maximum(communication_seconds - hidden * compute_seconds, 0)
 
 
-def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: ArrayLike, hidden: ArrayLike) -> Array:
+@checked
+def partly_hidden_seconds(communication_seconds: NonNegative, compute_seconds: NonNegative, hidden: Fraction) -> Array:
     r"""Return the exposed time of a collective, part of which runs concurrently with computation.
 
     .. math:: t_e = t_c - h \min(t_c, t_k)
@@ -371,11 +376,11 @@ def partly_hidden_seconds(communication_seconds: ArrayLike, compute_seconds: Arr
     >>> float(partly_hidden_seconds(3.0, 2.0, 0.5))
     2.0
     """
-    alone = non_negative("communication_seconds", communication_seconds)
-    return alone - fraction("hidden", hidden) * np.minimum(alone, non_negative("compute_seconds", compute_seconds))
+    return communication_seconds - hidden * np.minimum(communication_seconds, compute_seconds)
 
 
-def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_bytes: ArrayLike) -> Array:
+@checked
+def saturating_bandwidth(payload_bytes: Positive, bandwidth: Positive, half_bytes: NonNegative) -> Array:
     r"""Return the bandwidth that a collective of some size reaches.
 
     With small messages, links are idle between their pieces.
@@ -406,12 +411,12 @@ def saturating_bandwidth(payload_bytes: ArrayLike, bandwidth: ArrayLike, half_by
     >>> (saturating_bandwidth([1e6, 16e6, 1.6e9], 400e9, 16e6) / 1e9).round(1).tolist()
     [80.0, 200.0, 363.6]
     """
-    ratio = non_negative("half_bytes", half_bytes) / positive("payload_bytes", payload_bytes)
-    return np.asarray(positive("bandwidth", bandwidth) / (1 + np.sqrt(ratio)))
+    return np.asarray(bandwidth / (1 + np.sqrt(half_bytes / payload_bytes)))
 
 
+@checked
 def switch_all_reduce_seconds(
-    payload_bytes: ArrayLike, devices: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
+    payload_bytes: NonNegative, devices: AtLeastOne, bandwidth: Positive, latency: NonNegative
 ) -> Array:
     r"""Return the time of an in-network all-reduce: a device sends its vector, and its part of the sum.
 
@@ -443,13 +448,13 @@ def switch_all_reduce_seconds(
     >>> round(float(switch_all_reduce_seconds(1e9, 8, 450e9, 0)), 6)
     0.0025
     """
-    n = at_least_one("devices", devices)
-    wire = (n + 1) / n * non_negative("payload_bytes", payload_bytes) / positive("bandwidth", bandwidth)
-    return np.asarray((n > 1) * (2 * non_negative("latency", latency) + wire))
+    wire = (devices + 1) / devices * payload_bytes / bandwidth
+    return np.asarray((devices > 1) * (2 * latency + wire))
 
 
+@checked
 def nested_all_gather_seconds(
-    payload_bytes: ArrayLike, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
+    payload_bytes: NonNegative, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
 ) -> Array:
     r"""Return the time of an all-gather or a reduce-scatter by rings that enter each group once on every port it has.
 
@@ -486,9 +491,8 @@ def nested_all_gather_seconds(
     0.002422
     """
     n, g, rate, start = _levels(devices, groups, bandwidths, latencies)
-    payload = non_negative("payload_bytes", payload_bytes)
     share = np.where(g < n[..., None], 1 / (g * rate), 0).max(axis=-1)
-    return np.asarray(start + payload * (n - 1) / n * share)
+    return np.asarray(start + payload_bytes * (n - 1) / n * share)
 
 
 def nested_all_reduce_seconds(
@@ -531,8 +535,9 @@ def nested_all_reduce_seconds(
     return 2 * nested_all_gather_seconds(payload_bytes, devices, groups, bandwidths, latencies)
 
 
+@checked
 def nested_all_to_all_seconds(
-    payload_bytes: ArrayLike, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
+    payload_bytes: NonNegative, devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: NonNegative
 ) -> Array:
     r"""Return the time of an all-to-all on nested groups: all data except a group's own part leave it.
 
@@ -569,14 +574,15 @@ def nested_all_to_all_seconds(
     [0.019844, 0.105]
     """
     n, g, rate, _ = _levels(devices, groups, bandwidths, latencies)
-    payload, active = non_negative("payload_bytes", payload_bytes), g < n[..., None]
-    start = np.where(active, non_negative("latencies", latencies), 0).max(axis=-1)
+    active = g < n[..., None]
+    start = np.where(active, latencies, 0).max(axis=-1)
     share = np.where(active, (1 - g / n[..., None]) / rate, 0).max(axis=-1)
-    return np.asarray(start + payload * share)
+    return np.asarray(start + payload_bytes * share)
 
 
+@checked
 def rail_all_to_all_seconds(
-    payload_bytes: ArrayLike, devices: ArrayLike, domain: ArrayLike, link: ArrayLike, network: ArrayLike
+    payload_bytes: NonNegative, devices: AtLeastOne, domain: AtLeastOne, link: Positive, network: Positive
 ) -> Array:
     r"""Return the time of an all-to-all where each rank of a node has its own rail.
 
@@ -611,10 +617,9 @@ def rail_all_to_all_seconds(
     >>> round(float(rail_all_to_all_seconds(1e9, 1024, 8, 450e9, 50e9)), 6)
     0.019844
     """
-    n = at_least_one("devices", devices)
-    d = np.minimum(at_least_one("domain", domain), n)
-    within, between = (d - 1) / d / positive("link", link), (1 - d / n) / positive("network", network)
-    return np.asarray(non_negative("payload_bytes", payload_bytes) * np.maximum(within, between))
+    d = np.minimum(domain, devices)
+    within, between = (d - 1) / d / link, (1 - d / devices) / network
+    return np.asarray(payload_bytes * np.maximum(within, between))
 
 
 def nested_bisection_bandwidth(devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike) -> Array:
@@ -649,8 +654,9 @@ def nested_bisection_bandwidth(devices: ArrayLike, groups: ArrayLike, bandwidths
     return np.asarray(n / 2 * np.where(g <= np.maximum(n / 2, 1)[..., None], rate, np.inf).min(axis=-1))
 
 
+@checked
 def dragonfly_bandwidth(
-    bandwidth: ArrayLike, taper: ArrayLike, partners: ArrayLike, used_groups: ArrayLike, groups: ArrayLike
+    bandwidth: Positive, taper: Fraction, partners: AtLeastOne, used_groups: AtLeastOne, groups: AtLeastOne
 ) -> Array:
     r"""Return the rate per device out of its dragonfly group, with detours once the direct links are full.
 
@@ -688,32 +694,32 @@ def dragonfly_bandwidth(
     >>> (dragonfly_bandwidth(25e9, 0.57, [73, 1], 74, 74) / 1e9).round(2).tolist()
     [14.25, 7.22]
     """
-    total = np.maximum(at_least_one("groups", groups), 2)
-    active = np.clip(at_least_one("used_groups", used_groups), 2, total)
-    sent = np.minimum(at_least_one("partners", partners), active - 1)
+    total = np.maximum(groups, 2)
+    active = np.clip(used_groups, 2, total)
+    sent = np.minimum(partners, active - 1)
     links = (sent + (total - active) + (active - 1 - sent) / 2) / (total - 1)
-    return positive("bandwidth", bandwidth) * fraction("taper", taper) * links
+    return bandwidth * taper * links
 
 
+@checked
 def _levels(
-    devices: ArrayLike, groups: ArrayLike, bandwidths: ArrayLike, latencies: ArrayLike
+    devices: AtLeastOne, groups: AtLeastOne, bandwidths: Positive, latencies: NonNegative
 ) -> tuple[Array, Array, Array, Array]:
     """Return devices, group sizes and rates as arrays of one depth, and the latencies of a tree through all levels."""
-    n = at_least_one("devices", devices)
-    rates, starts = positive("bandwidths", bandwidths), non_negative("latencies", latencies)
-    g, rate, start = np.broadcast_arrays(*map(np.atleast_1d, (at_least_one("groups", groups), rates, starts)))
+    g, rate, start = np.broadcast_arrays(*map(np.atleast_1d, (groups, bandwidths, latencies)))
     if np.any(g[..., 1:] < g[..., :-1]):
         raise ValueError(f"groups = {g.tolist()} must ascend: a level joins groups of the level before")
     # The required number of groups, of equal size: 73 devices in racks of 72 are 36 and 37.
-    group_count = np.ceil(n[..., None] / g - 1e-9)
-    g = np.where(g < n[..., None], n[..., None] / group_count, g)
-    sizes = np.minimum(g, n[..., None])
-    joined = np.concatenate([sizes[..., 1:], np.broadcast_to(n[..., None], sizes[..., :1].shape)], axis=-1)
-    return n, g, rate, (start * np.log2(joined / sizes)).sum(axis=-1)
+    group_count = np.ceil(devices[..., None] / g - 1e-9)
+    g = np.where(g < devices[..., None], devices[..., None] / group_count, g)
+    sizes = np.minimum(g, devices[..., None])
+    joined = np.concatenate([sizes[..., 1:], np.broadcast_to(devices[..., None], sizes[..., :1].shape)], axis=-1)
+    return devices, g, rate, (start * np.log2(joined / sizes)).sum(axis=-1)
 
 
+@checked
 def torus_all_gather_seconds(
-    payload_bytes: ArrayLike, shape: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike, wraps: ArrayLike = 1
+    payload_bytes: NonNegative, shape: ArrayLike, bandwidth: Positive, latency: NonNegative, wraps: ArrayLike = 1
 ) -> Array:
     r"""Return the time of an all-gather or reduce-scatter on a torus: a part of the vector for each axis and direction.
 
@@ -753,9 +759,9 @@ def torus_all_gather_seconds(
     size, directions = _torus(shape, wraps)
     count, axes = size.prod(axis=-1), (size > 1).sum(axis=-1)
     hops = np.where(size > 1, np.floor(size / directions[..., None]), 0).sum(axis=-1)
-    wire = non_negative("payload_bytes", payload_bytes) * (count - 1) / count
-    links = positive("bandwidth", bandwidth) * directions * np.maximum(axes, 1)
-    return np.asarray(non_negative("latency", latency) * hops + wire / links)
+    wire = payload_bytes * (count - 1) / count
+    links = bandwidth * directions * np.maximum(axes, 1)
+    return np.asarray(latency * hops + wire / links)
 
 
 def torus_all_reduce_seconds(
@@ -795,8 +801,9 @@ def torus_all_reduce_seconds(
     return 2 * torus_all_gather_seconds(payload_bytes, shape, bandwidth, latency, wraps)
 
 
+@checked
 def torus_all_to_all_seconds(
-    payload_bytes: ArrayLike, shape: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike, wraps: ArrayLike = 1
+    payload_bytes: NonNegative, shape: ArrayLike, bandwidth: Positive, latency: NonNegative, wraps: ArrayLike = 1
 ) -> Array:
     r"""Return the time of an all-to-all on a torus: the longest axis limits it.
 
@@ -835,11 +842,12 @@ def torus_all_to_all_seconds(
     size, directions = _torus(shape, wraps)
     crossing = np.where(size > 1, np.floor(size / 2) * np.ceil(size / 2) / size, 0).max(axis=-1)
     hops = np.where(size > 1, np.floor(size / directions[..., None]), 0).sum(axis=-1)
-    wire = non_negative("payload_bytes", payload_bytes) * crossing / directions
-    return np.asarray(non_negative("latency", latency) * hops + wire / positive("bandwidth", bandwidth))
+    wire = payload_bytes * crossing / directions
+    return np.asarray(latency * hops + wire / bandwidth)
 
 
-def torus_bisection_bandwidth(shape: ArrayLike, bandwidth: ArrayLike, wraps: ArrayLike = 1) -> Array:
+@checked
+def torus_bisection_bandwidth(shape: ArrayLike, bandwidth: Positive, wraps: ArrayLike = 1) -> Array:
     r"""Return the rate between the halves of a torus, cut across its longest axis.
 
     .. math:: B = l \frac{n}{\max_a k_a} \beta
@@ -868,9 +876,10 @@ def torus_bisection_bandwidth(shape: ArrayLike, bandwidth: ArrayLike, wraps: Arr
     1600.0
     """
     size, directions = _torus(shape, wraps)
-    return np.asarray(directions * size.prod(axis=-1) / size.max(axis=-1) * positive("bandwidth", bandwidth))
+    return np.asarray(directions * size.prod(axis=-1) / size.max(axis=-1) * bandwidth)
 
 
-def _torus(shape: ArrayLike, wraps: ArrayLike) -> tuple[Array, Array]:
-    size = np.atleast_1d(at_least_one("shape", shape))
-    return size, 1 + fraction("wraps", wraps)
+@checked
+def _torus(shape: AtLeastOne, wraps: Fraction) -> tuple[Array, Array]:
+    size = np.atleast_1d(shape)
+    return size, 1 + wraps

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.formulas._arguments import Array, floats, non_negative, positive, written
+from cookbook.formulas._arguments import Array, Positive, checked, floats, non_negative, positive, written
 
 MAX_BITS, MAX_SOLVED = 24, 1024
 
@@ -645,7 +645,8 @@ def product_seconds(
     return _integer("cycles", cycles, 1) * busy
 
 
-def amdahl_1967(share: ArrayLike, factor: ArrayLike) -> Array:
+@checked
+def amdahl_1967(share: ArrayLike, factor: Positive) -> Array:
     r"""Return the overall improvement if one part improves by a factor.
 
     .. math:: g = 1 / (1 - s + s / f)
@@ -671,10 +672,10 @@ def amdahl_1967(share: ArrayLike, factor: ArrayLike) -> Array:
     >>> float(amdahl_1967(0.75, 3)), float(amdahl_1967(0.75, float("inf")))
     (2.0, 4.0)
     """
-    part, times = _finite("share", share), positive("factor", factor)
+    part = _finite("share", share)
     if np.any(part > 1):
         raise ValueError(f"share = {float(np.max(part)):g} is outside [0, 1]: give a fraction, not a percentage")
-    return np.asarray(1 / (1 - part + part / times))
+    return np.asarray(1 / (1 - part + part / factor))
 
 
 def hebb_1949(patterns: ArrayLike) -> Array:

@@ -3,13 +3,16 @@
 Rates of samples are in 1/s; an infinite argument is no limit. The storage tier itself is in `storage_rates`.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.formulas._arguments import Array, at_least_one, fraction, non_negative, positive
+from cookbook.formulas._arguments import Array, AtLeastOne, Fraction, NonNegative, Positive, checked, fraction, positive
 
 
-def cache_hit_rate(data_bytes: ArrayLike, cache_bytes: ArrayLike, shuffled: ArrayLike = 1) -> Array:
+@checked
+def cache_hit_rate(data_bytes: Positive, cache_bytes: NonNegative, shuffled: Fraction = 1) -> Array:
     r"""Return the share of a later epoch's reads that a least-recently-used cache, such as the page cache, serves.
 
     .. math:: h = \sigma \left[ c + (1 - c) \ln(1 - c) \right], \quad c = C / D < 1; \quad h = 1, \; C \ge D
@@ -45,14 +48,15 @@ def cache_hit_rate(data_bytes: ArrayLike, cache_bytes: ArrayLike, shuffled: Arra
     >>> float(cache_hit_rate(100, 99, 0))
     0.0
     """
-    part = non_negative("cache_bytes", cache_bytes) / positive("data_bytes", data_bytes)
+    part = cache_bytes / data_bytes
     missing, few = np.clip(1 - part, np.finfo(float).tiny, 1), np.clip(part, 0, 1e-3)
     series = few**2 / 2 + few**3 / 6 + few**4 / 12 + few**5 / 20  # where the difference below has no digits left
     partial = np.where(part < 1e-3, series, np.clip(1 - missing + missing * np.log(missing), 0, 1))
-    return np.where(part >= 1, 1.0, fraction("shuffled", shuffled) * partial)
+    return np.where(part >= 1, 1.0, shuffled * partial)
 
 
-def cached_rate(hit_rate: ArrayLike, cache_rate: ArrayLike, storage_rate: ArrayLike) -> Array:
+@checked
+def cached_rate(hit_rate: Fraction, cache_rate: Positive, storage_rate: Positive) -> Array:
     r"""Return the rate of reads that a cache serves in part: times add, not rates.
 
     .. math:: r = \left( \frac{h}{r_c} + \frac{1 - h}{r_s} \right)^{-1}
@@ -80,12 +84,11 @@ def cached_rate(hit_rate: ArrayLike, cache_rate: ArrayLike, storage_rate: ArrayL
     >>> round(float(cached_rate(0.5, 9.0, 1.0)), 3)
     1.8
     """
-    hits = fraction("hit_rate", hit_rate)
-    times = hits / positive("cache_rate", cache_rate) + (1 - hits) / positive("storage_rate", storage_rate)
-    return np.asarray(1 / times)
+    return np.asarray(1 / (hit_rate / cache_rate + (1 - hit_rate) / storage_rate))
 
 
-def working_threads(workers: ArrayLike, cores: ArrayLike, second_thread: ArrayLike, remote: ArrayLike = 0) -> Array:
+@checked
+def working_threads(workers: NonNegative, cores: Positive, second_thread: Fraction, remote: Fraction = 0) -> Array:
     r"""Return the number of cores that worker processes effectively use, with two threads per core and remote memory.
 
     .. math:: n = \left[ \min(w, c) + g \min(\max(w - c, 0), c) \right] (1 - u)
@@ -115,18 +118,18 @@ def working_threads(workers: ArrayLike, cores: ArrayLike, second_thread: ArrayLi
     >>> [float(working_threads(w, 8, 0.25)) for w in (4, 8, 16, 64)]
     [4.0, 8.0, 10.0, 10.0]
     """
-    threads, physical = non_negative("workers", workers), positive("cores", cores)
-    second = fraction("second_thread", second_thread) * np.clip(threads - physical, 0, physical)
-    return (np.minimum(threads, physical) + second) * (1 - fraction("remote", remote))
+    second = second_thread * np.clip(workers - cores, 0, cores)
+    return (np.minimum(workers, cores) + second) * (1 - remote)
 
 
+@checked
 def decode_rate(
-    workers: ArrayLike,
-    single_rate: ArrayLike,
-    reference_rate: ArrayLike,
-    handover: ArrayLike,
-    collation: ArrayLike,
-    sharpness: ArrayLike,
+    workers: NonNegative,
+    single_rate: Positive,
+    reference_rate: Positive,
+    handover: NonNegative,
+    collation: Positive,
+    sharpness: AtLeastOne,
 ) -> Array:
     r"""Return the samples per second that loader processes decode and one process collates into batches.
 
@@ -161,17 +164,16 @@ def decode_rate(
     >>> [round(float(decode_rate(n, 500, 500, 0.1, 3, 4))) for n in (0, 1, 4, 64)]
     [500, 454, 1364, 1500]
     """
-    count, core_rate = non_negative("workers", workers), positive("single_rate", single_rate)
-    reference, power = positive("reference_rate", reference_rate), at_least_one("sharpness", sharpness)
-    sample_seconds = 1 / core_rate + non_negative("handover", handover) / reference
+    sample_seconds = 1 / single_rate + handover / reference_rate
     # Times a sample, as rates to a negative power overflow.
-    parallel, collect = sample_seconds / np.maximum(count, 1), 1 / (positive("collation", collation) * reference)
+    parallel, collect = sample_seconds / np.maximum(workers, 1), 1 / (collation * reference_rate)
     slower = np.maximum(parallel, collect)
-    both = slower * (1 + (np.minimum(parallel, collect) / slower) ** power) ** (1 / power)
-    return np.where(count < 1, core_rate, 1 / both)
+    both = slower * (1 + (np.minimum(parallel, collect) / slower) ** sharpness) ** (1 / sharpness)
+    return np.where(workers < 1, single_rate, 1 / both)
 
 
-def pipelined_rate(supply_rate: ArrayLike, demand_rate: ArrayLike, prefetch: ArrayLike, variation: ArrayLike) -> Array:
+@checked
+def pipelined_rate(supply_rate: Positive, demand_rate: Positive, prefetch: NonNegative, variation: Positive) -> Array:
     r"""Return the rate of a supply and a demand with a buffer of prefetched batches between them.
 
     .. math:: r = r_- \frac{1 - \rho^K}{1 - \rho^{K+1}}, \quad \rho = r_- / r_+, \quad K = 1 + d / v^2
@@ -207,15 +209,14 @@ def pipelined_rate(supply_rate: ArrayLike, demand_rate: ArrayLike, prefetch: Arr
     >>> [round(float(pipelined_rate(8.0, 8.0, depth, 1)), 6) for depth in (0, 2, 1e9)]
     [4.0, 6.0, 8.0]
     """
-    supply, demand = positive("supply_rate", supply_rate), positive("demand_rate", demand_rate)
-    spread = positive("variation", variation)
-    steps = 1 + non_negative("prefetch", prefetch) / spread**2
-    slower, faster = np.minimum(supply, demand), np.maximum(supply, demand)
+    steps = 1 + prefetch / variation**2
+    slower, faster = np.minimum(supply_rate, demand_rate), np.maximum(supply_rate, demand_rate)
     logarithm = np.minimum(np.log(slower) - np.log(faster), -1e-12)
     return np.minimum(slower, slower * np.expm1(steps * logarithm) / np.expm1((steps + 1) * logarithm))
 
 
-def partly_serial_rate(synthetic_rate: ArrayLike, host_seconds: ArrayLike) -> Array:
+@checked
+def partly_serial_rate(synthetic_rate: Positive, host_seconds: NonNegative) -> Array:
     r"""Return the training rate on real data, from that on synthetic data and the host work that nothing hides.
 
     .. math:: \frac{1}{r} = \frac{1}{r_s} + c
@@ -241,14 +242,15 @@ def partly_serial_rate(synthetic_rate: ArrayLike, host_seconds: ArrayLike) -> Ar
     >>> round(float(partly_serial_rate(2500, 20e-6)))
     2381
     """
-    return 1 / (1 / positive("synthetic_rate", synthetic_rate) + non_negative("host_seconds", host_seconds))
+    return 1 / (1 / synthetic_rate + host_seconds)
 
 
+@checked
 def accelerator_utilisation(
-    compute_seconds: ArrayLike,
-    batch: ArrayLike,
+    compute_seconds: Positive,
+    batch: Positive,
     supply_rate: ArrayLike,
-    overhead_seconds: ArrayLike,
+    overhead_seconds: NonNegative,
     prefetch: ArrayLike,
     variation: ArrayLike,
 ) -> Array:
@@ -286,12 +288,12 @@ def accelerator_utilisation(
     >>> [round(float(accelerator_utilisation(0.323, 7, s, 0.003, 100, 1)), 3) for s in supply]
     [0.991, 0.923, 0.461]
     """
-    compute, samples = positive("compute_seconds", compute_seconds), positive("batch", batch)
-    demand = samples / (compute + non_negative("overhead_seconds", overhead_seconds))
-    return compute / samples * pipelined_rate(supply_rate, demand, prefetch, variation)
+    demand = batch / (compute_seconds + overhead_seconds)
+    return compute_seconds / batch * pipelined_rate(supply_rate, demand, prefetch, variation)
 
 
-def largest_accelerators(supply_rate: ArrayLike, demand_rate: ArrayLike, utilisation: ArrayLike) -> Array:
+@checked
+def largest_accelerators(supply_rate: Positive, demand_rate: Positive, utilisation: ArrayLike) -> Array:
     r"""Return the largest number of accelerators that a supply sustains at a utilisation, in the limit of deep buffers.
 
     .. math:: N = \left\lfloor \frac{s}{AU_{min}\, r} \right\rfloor
@@ -321,12 +323,13 @@ def largest_accelerators(supply_rate: ArrayLike, demand_rate: ArrayLike, utilisa
     >>> float(largest_accelerators(7e9, 3.1771e9, 0.9))
     2.0
     """
-    device_rate = positive("utilisation", fraction("utilisation", utilisation)) * positive("demand_rate", demand_rate)
-    return np.floor(positive("supply_rate", supply_rate) / device_rate)
+    device_rate = positive("utilisation", fraction("utilisation", utilisation)) * demand_rate
+    return np.floor(supply_rate / device_rate)
 
 
+@checked
 def epochs_seconds(
-    samples: ArrayLike, first_rate: ArrayLike, later_rate: ArrayLike, epochs: ArrayLike, warm_up: ArrayLike = 0
+    samples: Positive, first_rate: Positive, later_rate: Positive, epochs: AtLeastOne, warm_up: NonNegative = 0
 ) -> Array:
     r"""Return the time of all epochs: the first reads everything, later ones find part of it in the cache.
 
@@ -359,6 +362,4 @@ def epochs_seconds(
     >>> float(epochs_seconds(1000, 10, 100, 5))
     140.0
     """
-    rest = (at_least_one("epochs", epochs) - 1) / positive("later_rate", later_rate)
-    reads = positive("samples", samples) * (1 / positive("first_rate", first_rate) + rest)
-    return non_negative("warm_up", warm_up) + reads
+    return warm_up + samples * (1 / first_rate + (epochs - 1) / later_rate)

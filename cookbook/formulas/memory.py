@@ -7,13 +7,16 @@ Sharded, one device of many in training a transformer: `sharded_state_bytes`, `l
 are in host memory or on drives.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.formulas._arguments import Array, at_least_one, fraction, non_negative, positive
+from cookbook.formulas._arguments import Array, AtLeastOne, Fraction, NonNegative, Positive, checked, non_negative
 
 
-def weight_bytes(parameters: ArrayLike, bytes_per_weight: ArrayLike) -> Array:
+@checked
+def weight_bytes(parameters: NonNegative, bytes_per_weight: NonNegative) -> Array:
     r"""Return the memory of the weights that the arithmetic reads.
 
     .. math:: M_w = N w
@@ -39,10 +42,11 @@ def weight_bytes(parameters: ArrayLike, bytes_per_weight: ArrayLike) -> Array:
     >>> float(weight_bytes(1.5e9, 2))
     3000000000.0
     """
-    return non_negative("parameters", parameters) * non_negative("bytes_per_weight", bytes_per_weight)
+    return parameters * bytes_per_weight
 
 
-def gradient_bytes(parameters: ArrayLike, bytes_per_gradient: ArrayLike) -> Array:
+@checked
+def gradient_bytes(parameters: NonNegative, bytes_per_gradient: NonNegative) -> Array:
     r"""Return the memory of the gradients of all weights.
 
     .. math:: M_g = N g
@@ -68,10 +72,11 @@ def gradient_bytes(parameters: ArrayLike, bytes_per_gradient: ArrayLike) -> Arra
     >>> float(gradient_bytes(1.5e9, 2))
     3000000000.0
     """
-    return non_negative("parameters", parameters) * non_negative("bytes_per_gradient", bytes_per_gradient)
+    return parameters * bytes_per_gradient
 
 
-def master_bytes(parameters: ArrayLike, bytes_per_master: ArrayLike) -> Array:
+@checked
+def master_bytes(parameters: NonNegative, bytes_per_master: NonNegative) -> Array:
     r"""Return the memory of the full-precision copy kept beside low-precision weights.
 
     .. math:: M_c = N c
@@ -97,10 +102,11 @@ def master_bytes(parameters: ArrayLike, bytes_per_master: ArrayLike) -> Array:
     >>> float(master_bytes(1.5e9, 4))
     6000000000.0
     """
-    return non_negative("parameters", parameters) * non_negative("bytes_per_master", bytes_per_master)
+    return parameters * bytes_per_master
 
 
-def optimiser_bytes(parameters: ArrayLike, state_elements: ArrayLike, bytes_per_state: ArrayLike) -> Array:
+@checked
+def optimiser_bytes(parameters: NonNegative, state_elements: NonNegative, bytes_per_state: NonNegative) -> Array:
     r"""Return the memory of the optimiser's states (momentum, variance).
 
     .. math:: M_o = N k s
@@ -128,17 +134,17 @@ def optimiser_bytes(parameters: ArrayLike, state_elements: ArrayLike, bytes_per_
     >>> float(optimiser_bytes(1.5e9, 2, 4))
     12000000000.0
     """
-    elements = non_negative("parameters", parameters) * non_negative("state_elements", state_elements)
-    return elements * non_negative("bytes_per_state", bytes_per_state)
+    return parameters * state_elements * bytes_per_state
 
 
+@checked
 def update_bytes(
-    parameters: ArrayLike,
-    update_reads: ArrayLike,
-    update_writes: ArrayLike,
-    bytes_per_state: ArrayLike,
-    bytes_per_gradient: ArrayLike,
-    bytes_per_copy: ArrayLike = 0,
+    parameters: NonNegative,
+    update_reads: NonNegative,
+    update_writes: NonNegative,
+    bytes_per_state: NonNegative,
+    bytes_per_gradient: NonNegative,
+    bytes_per_copy: NonNegative = 0,
 ) -> Array:
     r"""Return the traffic of one optimiser step: gradient, weights and states read, weights and states written.
 
@@ -175,17 +181,17 @@ def update_bytes(
     >>> float(update_bytes(1, 4, 3, 4, 4))
     28.0
     """
-    others = non_negative("update_reads", update_reads) - 1 + non_negative("update_writes", update_writes)
-    states = np.maximum(others, 0) * non_negative("bytes_per_state", bytes_per_state)
-    gradient = non_negative("bytes_per_gradient", bytes_per_gradient)
-    return non_negative("parameters", parameters) * (states + gradient + non_negative("bytes_per_copy", bytes_per_copy))
+    others = update_reads - 1 + update_writes
+    states = np.maximum(others, 0) * bytes_per_state
+    return parameters * (states + bytes_per_gradient + bytes_per_copy)
 
 
+@checked
 def activation_bytes(
-    saved_bytes: ArrayLike,
-    block_input_bytes: ArrayLike,
-    largest_block_bytes: ArrayLike,
-    recompute: ArrayLike = 0,
+    saved_bytes: NonNegative,
+    block_input_bytes: NonNegative,
+    largest_block_bytes: NonNegative,
+    recompute: Fraction = 0,
 ) -> Array:
     r"""Return the memory of the activations saved for the backward pass.
 
@@ -223,15 +229,12 @@ def activation_bytes(
     >>> float(activation_bytes(100, 10, 10)), float(activation_bytes(100, 10, 10, recompute=1))
     (100.0, 20.0)
     """
-    saved = non_negative("saved_bytes", saved_bytes)
-    recomputed = non_negative("block_input_bytes", block_input_bytes) + non_negative(
-        "largest_block_bytes", largest_block_bytes
-    )
-    share = fraction("recompute", recompute)
-    return np.asarray((1 - share) * saved + share * np.minimum(saved, recomputed))
+    recomputed = block_input_bytes + largest_block_bytes
+    return np.asarray((1 - recompute) * saved_bytes + recompute * np.minimum(saved_bytes, recomputed))
 
 
-def workspace_bytes(buffer_bytes: ArrayLike, runtime_bytes: ArrayLike) -> Array:
+@checked
+def workspace_bytes(buffer_bytes: NonNegative, runtime_bytes: NonNegative) -> Array:
     r"""Return the transient memory: the tensors of the running operation, and the runtime's own.
 
     .. math:: M_t = B + R
@@ -257,13 +260,14 @@ def workspace_bytes(buffer_bytes: ArrayLike, runtime_bytes: ArrayLike) -> Array:
     >>> float(workspace_bytes(2e8, 1e9))
     1200000000.0
     """
-    return non_negative("buffer_bytes", buffer_bytes) + non_negative("runtime_bytes", runtime_bytes)
+    return buffer_bytes + runtime_bytes
 
 
+@checked
 def training_bytes(
     parameters: ArrayLike,
-    activations: ArrayLike,
-    workspace: ArrayLike,
+    activations: NonNegative,
+    workspace: NonNegative,
     bytes_per_weight: ArrayLike,
     bytes_per_gradient: ArrayLike,
     bytes_per_master: ArrayLike,
@@ -314,13 +318,14 @@ def training_bytes(
         "gradients": gradient_bytes(parameters, bytes_per_gradient),
         "optimiser": optimiser_bytes(parameters, state_elements, bytes_per_state),
         "master": master_bytes(parameters, bytes_per_master),
-        "activations": non_negative("activations", activations),
-        "workspace": non_negative("workspace", workspace),
+        "activations": activations,
+        "workspace": workspace,
     }
 
 
+@checked
 def inference_bytes(
-    parameters: ArrayLike, bytes_per_weight: ArrayLike, cache: ArrayLike, workspace: ArrayLike
+    parameters: ArrayLike, bytes_per_weight: ArrayLike, cache: NonNegative, workspace: NonNegative
 ) -> dict[str, Array]:
     r"""Return the memory of inference by part: no gradients, no states, nothing saved.
 
@@ -351,14 +356,11 @@ def inference_bytes(
     >>> float(sum(inference_bytes(7e9, 2, 1e9, 0).values()))
     15000000000.0
     """
-    return {
-        "weights": weight_bytes(parameters, bytes_per_weight),
-        "cache": non_negative("cache", cache),
-        "workspace": non_negative("workspace", workspace),
-    }
+    return {"weights": weight_bytes(parameters, bytes_per_weight), "cache": cache, "workspace": workspace}
 
 
-def largest_batch(capacity_bytes: ArrayLike, fixed_bytes: ArrayLike, bytes_per_sample: ArrayLike) -> Array:
+@checked
+def largest_batch(capacity_bytes: NonNegative, fixed_bytes: NonNegative, bytes_per_sample: Positive) -> Array:
     r"""Return the largest batch whose memory, linear in the batch, fits the device.
 
     .. math:: b = \max\left(0, \left\lfloor \frac{C - M_0}{m} \right\rfloor\right)
@@ -386,19 +388,18 @@ def largest_batch(capacity_bytes: ArrayLike, fixed_bytes: ArrayLike, bytes_per_s
     >>> largest_batch([16e9, 80e9, 1e9], 2e9, 0.5e9)
     array([ 28., 156.,   0.])
     """
-    capacity, fixed = non_negative("capacity_bytes", capacity_bytes), non_negative("fixed_bytes", fixed_bytes)
-    sample = positive("bytes_per_sample", bytes_per_sample)
-    batch = np.floor((capacity - fixed) / sample)
+    batch = np.floor((capacity_bytes - fixed_bytes) / bytes_per_sample)
     # A quotient rounded across an integer would be off by one sample.
-    batch = batch - (fixed + batch * sample > capacity)
-    batch = batch + (fixed + (batch + 1) * sample <= capacity)
+    batch = batch - (fixed_bytes + batch * bytes_per_sample > capacity_bytes)
+    batch = batch + (fixed_bytes + (batch + 1) * bytes_per_sample <= capacity_bytes)
     return np.maximum(batch, 0)
 
 
+@checked
 def sharded_state_bytes(
-    parameters: ArrayLike,
-    stage: ArrayLike,
-    ranks: ArrayLike,
+    parameters: NonNegative,
+    stage: NonNegative,
+    ranks: AtLeastOne,
     weight_bytes: ArrayLike,
     gradient_bytes: ArrayLike,
     optimiser_bytes: ArrayLike,
@@ -438,23 +439,22 @@ def sharded_state_bytes(
     >>> [round(float(sum(sharded_state_bytes(7.5e9, z, 64, 2, 2, 12).values())) / 1e9, 1) for z in range(4)]
     [120.0, 31.4, 16.6, 1.9]
     """
-    count, level = at_least_one("ranks", ranks), non_negative("stage", stage)
-    whole = non_negative("parameters", parameters)
     states = {"weights": (3, weight_bytes), "gradients": (2, gradient_bytes), "optimiser": (1, optimiser_bytes)}
     return {
-        name: whole * non_negative(f"{name} bytes", size) / np.where(level >= least, count, 1)
+        name: parameters * non_negative(f"{name} bytes", size) / np.where(stage >= least, ranks, 1)
         for name, (least, size) in states.items()
     }
 
 
+@checked
 def layer_activation_bytes(
-    tokens: ArrayLike,
-    stream_width: ArrayLike,
-    attention_width: ArrayLike,
-    mlp_width: ArrayLike,
-    scores: ArrayLike,
-    element_bytes: ArrayLike,
-    mask_bytes: ArrayLike,
+    tokens: NonNegative,
+    stream_width: NonNegative,
+    attention_width: NonNegative,
+    mlp_width: NonNegative,
+    scores: NonNegative,
+    element_bytes: NonNegative,
+    mask_bytes: NonNegative,
 ) -> dict[str, Array]:
     r"""Return the activations that one layer saves for its backward pass, by where they arise.
 
@@ -495,16 +495,16 @@ def layer_activation_bytes(
     >>> float(sum(kept.values()) / (s * b * h)), 32 + 5 * a * s / h
     (112.0, 112.0)
     """
-    count, size = non_negative("tokens", tokens), non_negative("element_bytes", element_bytes)
     return {
-        "stream": count * size * non_negative("stream_width", stream_width),
-        "attention": count * size * non_negative("attention_width", attention_width),
-        "mlp": count * size * non_negative("mlp_width", mlp_width),
-        "scores": (2 * size + non_negative("mask_bytes", mask_bytes)) * non_negative("scores", scores),
+        "stream": tokens * element_bytes * stream_width,
+        "attention": tokens * element_bytes * attention_width,
+        "mlp": tokens * element_bytes * mlp_width,
+        "scores": (2 * element_bytes + mask_bytes) * scores,
     }
 
 
-def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: ArrayLike) -> Array:
+@checked
+def recomputed_bytes(kept_bytes: NonNegative, input_bytes: NonNegative, recompute: Fraction) -> Array:
     r"""Return the activations of a part of the layers, a share of which is recomputed from its inputs.
 
     .. math:: M = (1 - r) A + r \min(A, I)
@@ -532,12 +532,12 @@ def recomputed_bytes(kept_bytes: ArrayLike, input_bytes: ArrayLike, recompute: A
     >>> recomputed_bytes(34.0, 2.0, [0, 0.5, 1]).tolist()
     [34.0, 18.0, 2.0]
     """
-    saved, share = non_negative("kept_bytes", kept_bytes), fraction("recompute", recompute)
-    return (1 - share) * saved + share * np.minimum(saved, non_negative("input_bytes", input_bytes))
+    return (1 - recompute) * kept_bytes + recompute * np.minimum(kept_bytes, input_bytes)
 
 
+@checked
 def micro_batches_held(
-    stages: ArrayLike, interleave: ArrayLike, micro_batches: ArrayLike, share: ArrayLike = np.nan
+    stages: AtLeastOne, interleave: AtLeastOne, micro_batches: AtLeastOne, share: ArrayLike = np.nan
 ) -> Array:
     r"""Return the number of micro-batches whose activations the first pipeline stage stores at once (1F1B).
 
@@ -572,13 +572,15 @@ def micro_batches_held(
     >>> micro_batches_held(8, [1, 2], 64).tolist(), micro_batches_held(8, 2, 64, [1, 1 / 2]).tolist()
     ([8.0, 11.5], [8.0, 4.0])
     """
-    depth, chunks = at_least_one("stages", stages), at_least_one("interleave", interleave)
     part = np.asarray(share, dtype=float)
-    stored = np.where(np.isnan(part), depth + (chunks > 1) * (depth - 1) / chunks, np.maximum(depth * part, 1))
-    return np.minimum(at_least_one("micro_batches", micro_batches), stored)
+    stored = np.where(
+        np.isnan(part), stages + (interleave > 1) * (stages - 1) / interleave, np.maximum(stages * part, 1)
+    )
+    return np.minimum(micro_batches, stored)
 
 
-def logits_bytes(tokens: ArrayLike, vocabulary: ArrayLike, bytes_per_logit: ArrayLike) -> Array:
+@checked
+def logits_bytes(tokens: NonNegative, vocabulary: NonNegative, bytes_per_logit: NonNegative) -> Array:
     r"""Return the bytes of the last stage's logits, with what the loss stores of them.
 
     .. math:: M = u\, T V
@@ -606,11 +608,11 @@ def logits_bytes(tokens: ArrayLike, vocabulary: ArrayLike, bytes_per_logit: Arra
     >>> float(logits_bytes(4096, 32000, 10)) / 1e9
     1.31072
     """
-    logits = non_negative("tokens", tokens) * non_negative("vocabulary", vocabulary)
-    return non_negative("bytes_per_logit", bytes_per_logit) * logits
+    return tokens * vocabulary * bytes_per_logit
 
 
-def fits(needed_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray:
+@checked
+def fits(needed_bytes: NonNegative, capacity_bytes: NonNegative) -> np.ndarray:
     r"""Return True where the needed memory fits the device.
 
     .. math:: M \le C
@@ -636,17 +638,18 @@ def fits(needed_bytes: ArrayLike, capacity_bytes: ArrayLike) -> np.ndarray:
     >>> fits([70e9, 90e9], 80e9).tolist()
     [True, False]
     """
-    return np.asarray(non_negative("needed_bytes", needed_bytes) <= non_negative("capacity_bytes", capacity_bytes))
+    return np.asarray(needed_bytes <= capacity_bytes)
 
 
+@checked
 def offloaded_update_seconds(
-    parameters: ArrayLike,
-    gradient_bytes: ArrayLike,
-    weight_bytes: ArrayLike,
-    state_bytes: ArrayLike,
-    link: ArrayLike,
-    host_memory: ArrayLike,
-    drives: ArrayLike = np.inf,
+    parameters: NonNegative,
+    gradient_bytes: NonNegative,
+    weight_bytes: NonNegative,
+    state_bytes: NonNegative,
+    link: Positive,
+    host_memory: Positive,
+    drives: Positive = np.inf,
 ) -> Array:
     r"""Return the time of an update on the CPU: gradients go there and weights return, states are read and written.
 
@@ -688,9 +691,8 @@ def offloaded_update_seconds(
     >>> [round(float(offloaded_update_seconds(1e9, 2, 2, 12, 25e9, 50e9, d)), 3) for d in (np.inf, 5e9)]
     [0.56, 4.8]
     """
-    gradient, weight = non_negative("gradient_bytes", gradient_bytes), non_negative("weight_bytes", weight_bytes)
-    states = 2 * non_negative("state_bytes", state_bytes)
-    over_link = np.maximum(gradient, weight) / positive("link", link)
-    in_memory = (gradient + weight + states) / positive("host_memory", host_memory)
-    slowest = np.maximum(np.maximum(over_link, in_memory), states / positive("drives", drives))
-    return np.asarray(non_negative("parameters", parameters) * slowest)
+    states = 2 * state_bytes
+    over_link = np.maximum(gradient_bytes, weight_bytes) / link
+    in_memory = (gradient_bytes + weight_bytes + states) / host_memory
+    slowest = np.maximum(np.maximum(over_link, in_memory), states / drives)
+    return np.asarray(parameters * slowest)

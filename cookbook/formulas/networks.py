@@ -8,16 +8,19 @@
 FLOP are counted as 1 MAC = 2 FLOP. Efficiencies are arguments: shares of a peak that kernels reach.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.formulas._arguments import Array, at_least_one, fraction, non_negative, positive
+from cookbook.formulas._arguments import Array, AtLeastOne, Fraction, NonNegative, Positive, checked
 from cookbook.formulas.arithmetic import smooth_max
 from cookbook.formulas.collectives import exposed_seconds
 
 
+@checked
 def matrix_unit_rate(
-    peak_flops: ArrayLike, efficiency: ArrayLike, reference_flops: ArrayLike, exponent: ArrayLike
+    peak_flops: Positive, efficiency: NonNegative, reference_flops: Positive, exponent: ArrayLike
 ) -> Array:
     r"""Return the rate of matrix units (tensor cores).
 
@@ -50,12 +53,12 @@ def matrix_unit_rate(
     >>> f"{matrix_unit_rate(800e12, 0.6, 200e12, 0.5):.4g}"
     '2.4e+14'
     """
-    peak = positive("peak_flops", peak_flops)
-    slower = (peak / positive("reference_flops", reference_flops)) ** -np.asarray(exponent, dtype=float)
-    return np.asarray(peak * non_negative("efficiency", efficiency) * slower)
+    slower = (peak_flops / reference_flops) ** -np.asarray(exponent, dtype=float)
+    return np.asarray(peak_flops * efficiency * slower)
 
 
-def vector_unit_rate(peak_flops: ArrayLike, efficiency: ArrayLike, saving: ArrayLike = 1) -> Array:
+@checked
+def vector_unit_rate(peak_flops: Positive, efficiency: NonNegative, saving: Positive = 1) -> Array:
     r"""Return the rate of plain arithmetic units on one product, in FLOP of the direct algorithm.
 
     .. math:: R = e P g
@@ -83,12 +86,11 @@ def vector_unit_rate(peak_flops: ArrayLike, efficiency: ArrayLike, saving: Array
     >>> float(vector_unit_rate(10e12, 0.5, 2))
     10000000000000.0
     """
-    return np.asarray(
-        positive("peak_flops", peak_flops) * non_negative("efficiency", efficiency) * positive("saving", saving)
-    )
+    return np.asarray(peak_flops * efficiency * saving)
 
 
-def issued_share(lanes: ArrayLike, others: ArrayLike) -> Array:
+@checked
+def issued_share(lanes: NonNegative, others: NonNegative) -> Array:
     r"""Return the share of the vector units' peak that their schedulers, with one instruction per cycle, can feed.
 
     .. math:: s = \min\left(1, \; \frac{1}{l (1 + q)}\right)
@@ -116,11 +118,11 @@ def issued_share(lanes: ArrayLike, others: ArrayLike) -> Array:
     >>> float(issued_share(1, 0.25)), float(issued_share(0.5, 0.25))
     (0.8, 1.0)
     """
-    slots = non_negative("lanes", lanes) * (1 + non_negative("others", others))
-    return np.asarray(1 / np.maximum(slots, 1.0))
+    return np.asarray(1 / np.maximum(lanes * (1 + others), 1.0))
 
 
-def issue_rate(peak_flops: ArrayLike, lanes: ArrayLike) -> Array:
+@checked
+def issue_rate(peak_flops: Positive, lanes: Positive) -> Array:
     r"""Return the rate of instructions of any kind that all schedulers issue, one operation per lane.
 
     .. math:: R_i = P / (2 l)
@@ -148,10 +150,11 @@ def issue_rate(peak_flops: ArrayLike, lanes: ArrayLike) -> Array:
     >>> float(issue_rate(16e12, 0.5))
     16000000000000.0
     """
-    return np.asarray(positive("peak_flops", peak_flops) / (2 * positive("lanes", lanes)))
+    return np.asarray(peak_flops / (2 * lanes))
 
 
-def winograd_saving(outputs: ArrayLike, taps: ArrayLike) -> Array:
+@checked
+def winograd_saving(outputs: AtLeastOne, taps: AtLeastOne) -> Array:
     r"""Return the factor of multiplications that minimal filtering saves in a square convolution of stride 1.
 
     .. math:: g = \left( \frac{m r}{m + r - 1} \right)^2
@@ -179,12 +182,12 @@ def winograd_saving(outputs: ArrayLike, taps: ArrayLike) -> Array:
     >>> float(winograd_saving(2, 3))
     2.25
     """
-    m, r = at_least_one("outputs", outputs), at_least_one("taps", taps)
-    return np.asarray((m * r / (m + r - 1)) ** 2)
+    return np.asarray((outputs * taps / (outputs + taps - 1)) ** 2)
 
 
+@checked
 def layer_seconds(
-    flop: ArrayLike, bytes_moved: ArrayLike, rate: ArrayLike, mem_bandwidth: ArrayLike, passes: ArrayLike = 3
+    flop: NonNegative, bytes_moved: NonNegative, rate: Positive, mem_bandwidth: Positive, passes: NonNegative = 3
 ) -> Array:
     r"""Return the time of one layer in a training step: forward, gradient of the input, gradient of the weights.
 
@@ -220,18 +223,19 @@ def layer_seconds(
     >>> float(layer_seconds(3e12, 4e9, 1e12, 1e9))
     15.0
     """
-    compute = non_negative("flop", flop) / positive("rate", rate)
-    memory = non_negative("bytes_moved", bytes_moved) / positive("mem_bandwidth", mem_bandwidth)
-    return np.asarray(non_negative("passes", passes) * np.sqrt(compute * compute + memory * memory))
+    compute = flop / rate
+    memory = bytes_moved / mem_bandwidth
+    return np.asarray(passes * np.sqrt(compute * compute + memory * memory))
 
 
+@checked
 def stream_seconds(
-    elements: ArrayLike,
-    element_bytes: ArrayLike,
-    mem_bandwidth: ArrayLike,
-    instructions: ArrayLike = 0,
+    elements: NonNegative,
+    element_bytes: NonNegative,
+    mem_bandwidth: Positive,
+    instructions: NonNegative = 0,
     issued: ArrayLike = np.inf,
-    kept: ArrayLike = 1,
+    kept: Fraction = 1,
 ) -> Array:
     r"""Return the time of operations that only move data: norms, activations, sums, pooling, softmax.
 
@@ -268,13 +272,14 @@ def stream_seconds(
     >>> float(stream_seconds(2e9, 2, 1e9, kept=0.5)), float(stream_seconds(1e9, 3, 1e9, 4, 1e9))
     (2.0, 5.0)
     """
-    element_seconds = non_negative("element_bytes", element_bytes) / positive("mem_bandwidth", mem_bandwidth)
-    started = non_negative("instructions", instructions) / np.asarray(issued, dtype=float)
-    touched = non_negative("elements", elements) * fraction("kept", kept)
+    element_seconds = element_bytes / mem_bandwidth
+    started = instructions / np.asarray(issued, dtype=float)
+    touched = elements * kept
     return np.asarray(touched * np.sqrt(element_seconds * element_seconds + started * started))
 
 
-def missed_share(held_bytes: ArrayLike, cache_bytes: ArrayLike) -> Array:
+@checked
+def missed_share(held_bytes: NonNegative, cache_bytes: NonNegative) -> Array:
     r"""Return the share of an operation's traffic that misses a cache, when the next operation reads what it wrote.
 
     .. math:: m = \frac{h}{h + C}
@@ -301,12 +306,12 @@ def missed_share(held_bytes: ArrayLike, cache_bytes: ArrayLike) -> Array:
     >>> [float(missed_share(held, 4e6)) for held in (0, 1e6, 4e6, 36e6)], float(missed_share(1e6, 0))
     ([0.0, 0.2, 0.5, 0.9], 1.0)
     """
-    traffic, cache = non_negative("held_bytes", held_bytes), non_negative("cache_bytes", cache_bytes)
-    total = traffic + cache
-    return np.asarray(np.where(cache > 0, traffic / np.where(total > 0, total, 1.0), 1.0))
+    total = held_bytes + cache_bytes
+    return np.asarray(np.where(cache_bytes > 0, held_bytes / np.where(total > 0, total, 1.0), 1.0))
 
 
-def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
+@checked
+def dispatch_seconds(operations: NonNegative, seconds_each: NonNegative) -> Array:
     r"""Return the time of launching and finishing many small kernels beyond their arithmetic and traffic.
 
     .. math:: t = n t_0
@@ -332,10 +337,11 @@ def dispatch_seconds(operations: ArrayLike, seconds_each: ArrayLike) -> Array:
     >>> float(dispatch_seconds(1000, 5e-6))
     0.005
     """
-    return np.asarray(non_negative("operations", operations) * non_negative("seconds_each", seconds_each))
+    return np.asarray(operations * seconds_each)
 
 
-def recurrence_seconds(positions: ArrayLike, seconds_each: ArrayLike, passes: ArrayLike = 3) -> Array:
+@checked
+def recurrence_seconds(positions: NonNegative, seconds_each: NonNegative, passes: NonNegative = 3) -> Array:
     r"""Return the time that a recurrent layer adds because its positions run one after the other.
 
     .. math:: t = n s t_1
@@ -363,12 +369,12 @@ def recurrence_seconds(positions: ArrayLike, seconds_each: ArrayLike, passes: Ar
     >>> float(recurrence_seconds(100, 2e-5))
     0.006
     """
-    steps = non_negative("positions", positions) * non_negative("seconds_each", seconds_each)
-    return np.asarray(steps * non_negative("passes", passes))
+    return np.asarray(positions * seconds_each * passes)
 
 
+@checked
 def exchange_exposed_seconds(
-    exchange_seconds: ArrayLike, pass_seconds: ArrayLike, hidden: ArrayLike, least: ArrayLike = 0
+    exchange_seconds: ArrayLike, pass_seconds: NonNegative, hidden: Fraction, least: Fraction = 0
 ) -> Array:
     r"""Return the exposed time of the gradient all-reduce in a step, when the backward pass can hide it.
 
@@ -402,12 +408,13 @@ def exchange_exposed_seconds(
     >>> float(exchange_exposed_seconds(4.0, 3.0, 0.5, 0.25)), float(exchange_exposed_seconds(4.0, 30.0, 0.5, 0.25))
     (3.0, 1.0)
     """
-    backward = non_negative("pass_seconds", pass_seconds) * 2 / 3
-    visible = exposed_seconds(exchange_seconds, backward, fraction("hidden", hidden))
-    return np.maximum(visible, fraction("least", least) * np.asarray(exchange_seconds, dtype=float))
+    backward = pass_seconds * 2 / 3
+    visible = exposed_seconds(exchange_seconds, backward, hidden)
+    return np.maximum(visible, least * np.asarray(exchange_seconds, dtype=float))
 
 
-def waiting_seconds(step_seconds: ArrayLike, devices: ArrayLike, share: ArrayLike) -> Array:
+@checked
+def waiting_seconds(step_seconds: NonNegative, devices: AtLeastOne, share: NonNegative) -> Array:
     r"""Return the time lost because a node's devices share its host and power, and all wait for the slowest.
 
     .. math:: t_w = s\, t\, [d > 1]
@@ -435,8 +442,7 @@ def waiting_seconds(step_seconds: ArrayLike, devices: ArrayLike, share: ArrayLik
     >>> float(waiting_seconds(1.0, 8, 0.05)), float(waiting_seconds(1.0, 1, 0.05))
     (0.05, 0.0)
     """
-    multi_device = at_least_one("devices", devices) > 1
-    return np.asarray(non_negative("step_seconds", step_seconds) * non_negative("share", share) * multi_device)
+    return np.asarray(step_seconds * share * (devices > 1))
 
 
 def pass_seconds(device_seconds: ArrayLike, host_seconds: ArrayLike, overlap: ArrayLike = 2) -> Array:
@@ -472,7 +478,10 @@ def pass_seconds(device_seconds: ArrayLike, host_seconds: ArrayLike, overlap: Ar
     return smooth_max(device_seconds, host_seconds, overlap)
 
 
-def samples_per_second(batch: ArrayLike, seconds: ArrayLike, replicas: ArrayLike = 1, waiting: ArrayLike = 0) -> Array:
+@checked
+def samples_per_second(
+    batch: NonNegative, seconds: Positive, replicas: AtLeastOne = 1, waiting: NonNegative = 0
+) -> Array:
     r"""Return the throughput of replicas that each run one batch after the other.
 
     .. math:: R = \frac{r\, b}{t\,(1 + w\,[r > 1])}
@@ -502,13 +511,12 @@ def samples_per_second(batch: ArrayLike, seconds: ArrayLike, replicas: ArrayLike
     >>> float(samples_per_second(32, 0.01, 4))
     12800.0
     """
-    shared = 1 + non_negative("waiting", waiting) * (at_least_one("replicas", replicas) > 1)
-    return np.asarray(
-        np.asarray(replicas, dtype=float) * non_negative("batch", batch) / (positive("seconds", seconds) * shared)
-    )
+    shared = 1 + waiting * (replicas > 1)
+    return np.asarray(np.asarray(replicas, dtype=float) * batch / (seconds * shared))
 
 
-def kernels_left(products: ArrayLike, others: ArrayLike, kept: ArrayLike) -> Array:
+@checked
+def kernels_left(products: NonNegative, others: NonNegative, kept: Fraction) -> Array:
     r"""Return the number of kernels of one pass: matrix products, and the other operations that fusion leaves.
 
     .. math:: n = n_p + k\, n_o
@@ -539,11 +547,12 @@ def kernels_left(products: ArrayLike, others: ArrayLike, kept: ArrayLike) -> Arr
     >>> float(kernels_left(54, 121, 1)), round(float(kernels_left(54, 121, 0.1)), 1)
     (175.0, 66.1)
     """
-    return np.asarray(non_negative("products", products) + non_negative("others", others) * fraction("kept", kept))
+    return np.asarray(products + others * kept)
 
 
+@checked
 def sustained_peak(
-    peak_flops: ArrayLike, watts: ArrayLike, joules_per_flop: ArrayLike, smoothness: ArrayLike = 4
+    peak_flops: Positive, watts: Positive, joules_per_flop: NonNegative, smoothness: ArrayLike = 4
 ) -> Array:
     r"""Return the peak that a device can sustain within its design power, when all its arithmetic units are busy.
 
@@ -576,9 +585,4 @@ def sustained_peak(
     >>> [f"{float(sustained_peak(10e12, watts, 25e-12)):.2e}" for watts in (300, 75)]
     ['9.06e+12', '2.99e+12']
     """
-    slowest = smooth_max(
-        1 / positive("peak_flops", peak_flops),
-        non_negative("joules_per_flop", joules_per_flop) / positive("watts", watts),
-        smoothness,
-    )
-    return np.asarray(1 / slowest)
+    return np.asarray(1 / smooth_max(1 / peak_flops, joules_per_flop / watts, smoothness))

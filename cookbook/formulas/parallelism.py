@@ -11,13 +11,24 @@
 - Collectives are those of `cookbook.formulas.collectives`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.formulas._arguments import Array, _reject, at_least_one, fraction, non_negative, positive
+from cookbook.formulas._arguments import (
+    Array,
+    AtLeastOne,
+    Fraction,
+    NonNegative,
+    Positive,
+    at_least_one,
+    checked,
+    reject,
+)
 from cookbook.formulas.collectives import (
     dragonfly_bandwidth,
     hierarchical_all_reduce_seconds,
@@ -85,7 +96,8 @@ FILLED = {"zero-bubble": 2.0, "zb-v": 3.0}
 FORWARD, BACKWARD, WEIGHTS = range(3)
 
 
-def flush_seconds(stage_seconds: ArrayLike, micro_batches: ArrayLike) -> Array:
+@checked
+def flush_seconds(stage_seconds: NonNegative, micro_batches: AtLeastOne) -> Array:
     r"""Return the time of one flush: every micro-batch passes all stages, and the slowest stage sets the pace.
 
     .. math:: t = \sum_s t_s + (m - 1) \max_s t_s
@@ -113,12 +125,16 @@ def flush_seconds(stage_seconds: ArrayLike, micro_batches: ArrayLike) -> Array:
     >>> float(flush_seconds([1, 1, 1, 1], 8)), float(flush_seconds([0.9, 0.9, 0.9, 1.3], 8))
     (11.0, 13.1)
     """
-    stages = non_negative("stage_seconds", stage_seconds)
-    return stages.sum(axis=-1) + (at_least_one("micro_batches", micro_batches) - 1) * stages.max(axis=-1)
+    return stage_seconds.sum(axis=-1) + (micro_batches - 1) * stage_seconds.max(axis=-1)
 
 
+@checked
 def bubble_share(
-    kind: str, stages: ArrayLike, micro_batches: ArrayLike, interleave: ArrayLike = 1, weights_share: ArrayLike = 1 / 3
+    kind: str,
+    stages: AtLeastOne,
+    micro_batches: AtLeastOne,
+    interleave: ArrayLike = 1,
+    weights_share: ArrayLike = 1 / 3,
 ) -> Array:
     r"""Return the time that devices of a pipeline with equal stages wait, divided by the time that they compute.
 
@@ -156,11 +172,12 @@ def bubble_share(
     if kind not in kinds:
         raise ValueError(f"kind = {str(kind)[:40]!r} is not a schedule; take one of {', '.join(kinds)}")
     chunks = at_least_one("interleave", interleave) if kind == "interleaved" else 1.0
-    waits = (at_least_one("stages", stages) - 1) * unfilled_share(FILLED.get(kind, 0.0), weights_share)
-    return waits / (at_least_one("micro_batches", micro_batches) * chunks)
+    waits = (stages - 1) * unfilled_share(FILLED.get(kind, 0.0), weights_share)
+    return waits / (micro_batches * chunks)
 
 
-def unfilled_share(filled: ArrayLike, weights_share: ArrayLike) -> Array:
+@checked
+def unfilled_share(filled: NonNegative, weights_share: Fraction) -> Array:
     r"""Return the share of a pipeline's bubble that weight gradients, which nothing waits for, do not fill.
 
     .. math:: g = \max(0, 1 - k x)
@@ -186,7 +203,7 @@ def unfilled_share(filled: ArrayLike, weights_share: ArrayLike) -> Array:
     >>> unfilled_share([0, 2, 3], 0.25).tolist()
     [1.0, 0.5, 0.25]
     """
-    return np.maximum(1 - non_negative("filled", filled) * fraction("weights_share", weights_share), 0)
+    return np.maximum(1 - filled * weights_share, 0)
 
 
 def schedule(
@@ -349,8 +366,9 @@ def _fill(
     take(device, phase, micro, chunk, max(start, free[device]))
 
 
+@checked
 def hpe_2017_data_parallel_seconds(
-    model_flop: ArrayLike, weight_bytes: ArrayLike, workers: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike
+    model_flop: NonNegative, weight_bytes: NonNegative, workers: AtLeastOne, flops: Positive, bandwidth: Positive
 ) -> dict[str, Array]:
     r"""Return computation and communication of data-parallel training as in the Deep Learning Cookbook of 2017.
 
@@ -388,15 +406,12 @@ def hpe_2017_data_parallel_seconds(
     >>> {name: round(float(seconds), 5) for name, seconds in found.items()}
     {'compute': 0.03125, 'exchange': 0.09}
     """
-    count = at_least_one("workers", workers)
-    return {
-        "compute": non_negative("model_flop", model_flop) / (count * positive("flops", flops)),
-        "exchange": 2 * non_negative("weight_bytes", weight_bytes) * np.log2(count) / positive("bandwidth", bandwidth),
-    }
+    return {"compute": model_flop / (workers * flops), "exchange": 2 * weight_bytes * np.log2(workers) / bandwidth}
 
 
+@checked
 def hpe_2017_best_workers(
-    model_flop: ArrayLike, weight_bytes: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike
+    model_flop: NonNegative, weight_bytes: Positive, flops: Positive, bandwidth: Positive
 ) -> Array:
     r"""Return the number of workers at which the step of `hpe_2017_data_parallel_seconds` is shortest.
 
@@ -430,17 +445,18 @@ def hpe_2017_best_workers(
     >>> round(float(hpe_2017_best_workers(1e13, 1e8, 4e12, 16e9)), 1)
     138.6
     """
-    work = non_negative("model_flop", model_flop) / positive("flops", flops)
-    exchange = 2 * positive("weight_bytes", weight_bytes) / positive("bandwidth", bandwidth)
+    work = model_flop / flops
+    exchange = 2 * weight_bytes / bandwidth
     return np.maximum(work * np.log(2) / exchange, 1.0)
 
 
+@checked
 def parameter_server_seconds(
-    payload_bytes: ArrayLike,
-    workers: ArrayLike,
-    servers: ArrayLike,
-    worker_bandwidth: ArrayLike,
-    server_bandwidth: ArrayLike,
+    payload_bytes: NonNegative,
+    workers: AtLeastOne,
+    servers: AtLeastOne,
+    worker_bandwidth: Positive,
+    server_bandwidth: Positive,
 ) -> Array:
     r"""Return the time in which all workers send gradients to parameter servers and fetch weights.
 
@@ -475,15 +491,12 @@ def parameter_server_seconds(
     >>> parameter_server_seconds(1e8, 8, [1, 8], 1e10, 1e10).tolist()
     [0.16, 0.02]
     """
-    load = at_least_one("workers", workers) / at_least_one("servers", servers)
-    slowest = np.maximum(
-        1 / positive("worker_bandwidth", worker_bandwidth), load / positive("server_bandwidth", server_bandwidth)
-    )
-    return 2 * non_negative("payload_bytes", payload_bytes) * slowest
+    return 2 * payload_bytes * np.maximum(1 / worker_bandwidth, workers / servers / server_bandwidth)
 
 
+@checked
 def halving_doubling_seconds(
-    payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike
+    payload_bytes: NonNegative, ranks: AtLeastOne, bandwidth: Positive, latency: NonNegative
 ) -> Array:
     r"""Return the time of an all-reduce by recursive halving and doubling: the traffic of a ring, few latencies.
 
@@ -514,13 +527,15 @@ def halving_doubling_seconds(
     >>> round(float(halving_doubling_seconds(1e6, 8, 1e9, 1e-5)), 6)
     0.00181
     """
-    count = at_least_one("ranks", ranks)
-    starts = 2 * np.ceil(np.log2(count)) * non_negative("latency", latency)
-    traffic = 2 * (count - 1) / count * non_negative("payload_bytes", payload_bytes)
-    return starts + traffic / positive("bandwidth", bandwidth)
+    starts = 2 * np.ceil(np.log2(ranks)) * latency
+    traffic = 2 * (ranks - 1) / ranks * payload_bytes
+    return starts + traffic / bandwidth
 
 
-def in_network_seconds(payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: ArrayLike, latency: ArrayLike) -> Array:
+@checked
+def in_network_seconds(
+    payload_bytes: NonNegative, ranks: AtLeastOne, bandwidth: Positive, latency: NonNegative
+) -> Array:
     r"""Return the time of an in-network all-reduce: every rank sends its vector once and receives the sum once.
 
     .. math:: t = 2 \alpha + \frac{M}{\beta} \quad (p > 1)
@@ -550,12 +565,12 @@ def in_network_seconds(payload_bytes: ArrayLike, ranks: ArrayLike, bandwidth: Ar
     >>> in_network_seconds(1e9, [1, 8], 1e11, 0).tolist()
     [0.0, 0.01]
     """
-    transfer = non_negative("payload_bytes", payload_bytes) / positive("bandwidth", bandwidth)
-    return (at_least_one("ranks", ranks) > 1) * (2 * non_negative("latency", latency) + transfer)
+    return (ranks > 1) * (2 * latency + payload_bytes / bandwidth)
 
 
+@checked
 def compressed_bytes(
-    payload_bytes: ArrayLike, kept_share: ArrayLike, element_bytes: ArrayLike, index_bytes: ArrayLike
+    payload_bytes: NonNegative, kept_share: Fraction, element_bytes: Positive, index_bytes: NonNegative
 ) -> Array:
     r"""Return the bytes of gradients of which only the largest are sent, each with its position.
 
@@ -586,12 +601,14 @@ def compressed_bytes(
     >>> compressed_bytes(1e9, [0.001, 0.9], 4, 4).tolist()
     [2000000.0, 1000000000.0]
     """
-    whole, size = non_negative("payload_bytes", payload_bytes), positive("element_bytes", element_bytes)
-    longer = (size + non_negative("index_bytes", index_bytes)) / size
-    return np.minimum(whole, whole * fraction("kept_share", kept_share) * longer)
+    longer = (element_bytes + index_bytes) / element_bytes
+    return np.minimum(payload_bytes, payload_bytes * kept_share * longer)
 
 
-def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: ArrayLike, buckets: ArrayLike) -> Array:
+@checked
+def bucketed_exposed_seconds(
+    exchange_seconds: NonNegative, backward_seconds: NonNegative, buckets: AtLeastOne
+) -> Array:
     r"""Return the time by which a bucketed gradient all-reduce outlasts the concurrent backward pass.
 
     .. math:: t = \frac{x}{k} + \max\left( 0,\; \left(1 - \frac{1}{k}\right) (x - b) \right)
@@ -621,12 +638,12 @@ def bucketed_exposed_seconds(exchange_seconds: ArrayLike, backward_seconds: Arra
     >>> bucketed_exposed_seconds(0.04, 0.1, [1, 4, 40]).round(4).tolist()
     [0.04, 0.01, 0.001]
     """
-    exchange, parts = non_negative("exchange_seconds", exchange_seconds), at_least_one("buckets", buckets)
-    left = np.maximum(exchange - non_negative("backward_seconds", backward_seconds), 0)
-    return exchange / parts + (1 - 1 / parts) * left
+    left = np.maximum(exchange_seconds - backward_seconds, 0)
+    return exchange_seconds / buckets + (1 - 1 / buckets) * left
 
 
-def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, period: ArrayLike) -> Array:
+@checked
+def local_sgd_seconds(step_seconds: NonNegative, exchange_seconds: NonNegative, period: AtLeastOne) -> Array:
     r"""Return the mean time of a step where parameters are averaged only once per period.
 
     .. math:: t = t_s + \frac{x}{H}
@@ -656,11 +673,11 @@ def local_sgd_seconds(step_seconds: ArrayLike, exchange_seconds: ArrayLike, peri
     >>> local_sgd_seconds(0.1, 0.05, [1, 10]).round(4).tolist()
     [0.15, 0.105]
     """
-    exchange = non_negative("exchange_seconds", exchange_seconds) / at_least_one("period", period)
-    return non_negative("step_seconds", step_seconds) + exchange
+    return step_seconds + exchange_seconds / period
 
 
-def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
+@checked
+def amdahl_speedup(workers: AtLeastOne, serial_share: Fraction) -> Array:
     r"""Return the speed-up of a problem of fixed size, of which a share is serial.
 
     .. math:: S = \frac{1}{s + (1 - s) / p}
@@ -686,11 +703,11 @@ def amdahl_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
     >>> amdahl_speedup([1, 8, 1e9], 0.05).round(2).tolist()
     [1.0, 5.93, 20.0]
     """
-    serial = fraction("serial_share", serial_share)
-    return 1 / (serial + (1 - serial) / at_least_one("workers", workers))
+    return 1 / (serial_share + (1 - serial_share) / workers)
 
 
-def gustafson_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
+@checked
+def gustafson_speedup(workers: AtLeastOne, serial_share: Fraction) -> Array:
     r"""Return the speed-up of a problem that grows with the workers, except for a serial share of its time.
 
     .. math:: S = s + p (1 - s)
@@ -716,14 +733,14 @@ def gustafson_speedup(workers: ArrayLike, serial_share: ArrayLike) -> Array:
     >>> gustafson_speedup(8, 0.05).round(2).tolist()
     7.65
     """
-    serial = fraction("serial_share", serial_share)
-    return serial + at_least_one("workers", workers) * (1 - serial)
+    return serial_share + workers * (1 - serial_share)
 
 
 _quantile = np.vectorize(NormalDist().inv_cdf, otypes=[float])
 
 
-def slowest_seconds(mean_seconds: ArrayLike, spread_seconds: ArrayLike, workers: ArrayLike) -> Array:
+@checked
+def slowest_seconds(mean_seconds: NonNegative, spread_seconds: NonNegative, workers: AtLeastOne) -> Array:
     r"""Return the expected time of the slowest of many workers with normally distributed times.
 
     .. math:: t = \mu + \sigma\, \Phi^{-1}\left( \frac{p - 3/8}{p + 1/4} \right)
@@ -753,12 +770,12 @@ def slowest_seconds(mean_seconds: ArrayLike, spread_seconds: ArrayLike, workers:
     >>> slowest_seconds(1.0, 0.02, [1, 8, 1000]).round(3).tolist()
     [1.0, 1.029, 1.065]
     """
-    count = at_least_one("workers", workers)
-    rank = (count - 0.375) / (count + 0.25)
-    return non_negative("mean_seconds", mean_seconds) + non_negative("spread_seconds", spread_seconds) * _quantile(rank)
+    rank = (workers - 0.375) / (workers + 0.25)
+    return mean_seconds + spread_seconds * _quantile(rank)
 
 
-def samples_to_target(least_samples: ArrayLike, batch: ArrayLike, critical_batch: ArrayLike) -> Array:
+@checked
+def samples_to_target(least_samples: NonNegative, batch: Positive, critical_batch: Positive) -> Array:
     r"""Return the number of samples to a given loss, which rises beyond the critical batch size.
 
     .. math:: E = E_0 \left( 1 + \frac{B}{B_c} \right)
@@ -787,21 +804,21 @@ def samples_to_target(least_samples: ArrayLike, batch: ArrayLike, critical_batch
     >>> samples_to_target(1e6, [256, 4096], 4096).tolist()
     [1062500.0, 2000000.0]
     """
-    share = positive("batch", batch) / positive("critical_batch", critical_batch)
-    return non_negative("least_samples", least_samples) * (1 + share)
+    return least_samples * (1 + batch / critical_batch)
 
 
-def _side(grid: ArrayLike) -> Array:
+@checked
+def _side(grid: AtLeastOne) -> Array:
     """Return the rows of a square grid, an integer: ten devices form no square."""
-    rows = at_least_one("grid", grid)
-    uneven = rows > np.floor(rows)
+    uneven = grid > np.floor(grid)
     if uneven.any():
-        _reject("grid", rows, uneven, "the whole numbers", "p rows and columns make p squared devices")
-    return rows
+        reject("grid", grid, uneven, "the whole numbers", "p rows and columns make p squared devices")
+    return grid
 
 
+@checked
 def summa_seconds(
-    size: ArrayLike, grid: ArrayLike, flops: ArrayLike, bandwidth: ArrayLike, element_bytes: ArrayLike = 4.0
+    size: AtLeastOne, grid: ArrayLike, flops: Positive, bandwidth: Positive, element_bytes: Positive = 4.0
 ) -> dict[str, Array]:
     r"""Return the time of one square product on a square grid of devices, by computation and by data received.
 
@@ -839,16 +856,14 @@ def summa_seconds(
     >>> {name: round(float(t), 7) for name, t in summa_seconds(2000, 2, 15e12, 30e9).items()}
     {'compute': 0.0002667, 'data': 0.0002667}
     """
-    n, p = at_least_one("size", size), _side(grid)
-    received = 2 * positive("element_bytes", element_bytes) * n**2 * (p - 1) / p**2
-    return {
-        "compute": 2 * n**3 / (p**2 * positive("flops", flops)),
-        "data": received / positive("bandwidth", bandwidth),
-    }
+    p = _side(grid)
+    received = 2 * element_bytes * size**2 * (p - 1) / p**2
+    return {"compute": 2 * size**3 / (p**2 * flops), "data": received / bandwidth}
 
 
+@checked
 def summa_required_bandwidth(
-    size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
+    size: AtLeastOne, grid: ArrayLike, flops: Positive, element_bytes: Positive = 4.0
 ) -> Array:
     r"""Return the bandwidth that each device of a grid needs so that data do not take longer than computation.
 
@@ -881,12 +896,13 @@ def summa_required_bandwidth(
     >>> (summa_required_bandwidth(2000, [1, 2, 10], 15e12) / 1e9).round().tolist()
     [0.0, 30.0, 270.0]
     """
-    n, p = at_least_one("size", size), _side(grid)
-    return positive("element_bytes", element_bytes) * (p - 1) * positive("flops", flops) / n
+    p = _side(grid)
+    return element_bytes * (p - 1) * flops / size
 
 
+@checked
 def hpe_2017_summa_bandwidth(
-    size: ArrayLike, grid: ArrayLike, flops: ArrayLike, element_bytes: ArrayLike = 4.0
+    size: AtLeastOne, grid: AtLeastOne, flops: Positive, element_bytes: Positive = 4.0
 ) -> Array:
     r"""Return `summa_bandwidth` as in the Deep Learning Cookbook of 2017: p instead of p - 1, even for one device.
 
@@ -919,17 +935,17 @@ def hpe_2017_summa_bandwidth(
     >>> (hpe_2017_summa_bandwidth(2000, [1, 10], 15e12) / 1e9).round().tolist()
     [30.0, 300.0]
     """
-    n, p = at_least_one("size", size), at_least_one("grid", grid)
-    return positive("element_bytes", element_bytes) * p * positive("flops", flops) / n
+    return element_bytes * grid * flops / size
 
 
+@checked
 def replicated_seconds(
-    size: ArrayLike,
-    devices: ArrayLike,
-    copies: ArrayLike,
-    flops: ArrayLike,
-    bandwidth: ArrayLike,
-    element_bytes: ArrayLike = 4.0,
+    size: AtLeastOne,
+    devices: AtLeastOne,
+    copies: AtLeastOne,
+    flops: Positive,
+    bandwidth: Positive,
+    element_bytes: Positive = 4.0,
 ) -> dict[str, Array]:
     r"""Return the time of one square product where the grid is stacked.
 
@@ -976,18 +992,18 @@ def replicated_seconds(
     >>> round(float(one), 4), round(float(four), 4)
     (0.0117, 0.0125)
     """
-    n, count = at_least_one("size", size), at_least_one("devices", devices)
-    layers = at_least_one("copies", copies)
-    if np.any(layers > np.cbrt(count) * (1 + 1e-9)):
+    if np.any(copies > np.cbrt(devices) * (1 + 1e-9)):
         raise ValueError(
-            f"copies = {np.max(layers):g} is more than the cube root of devices = {np.min(count):g}: take fewer copies"
+            f"copies = {np.max(copies):g} is more than the cube root of devices = {np.min(devices):g}: "
+            "take fewer copies"
         )
-    traffic = 2 / np.sqrt(layers * count) - 2 / count + 3 * (layers - 1) / count
-    seconds = positive("element_bytes", element_bytes) * n**2 / positive("bandwidth", bandwidth)
-    return {"compute": 2 * n**3 / (count * positive("flops", flops)), "data": seconds * traffic}
+    traffic = 2 / np.sqrt(copies * devices) - 2 / devices + 3 * (copies - 1) / devices
+    seconds = element_bytes * size**2 / bandwidth
+    return {"compute": 2 * size**3 / (devices * flops), "data": seconds * traffic}
 
 
-def cluster_mtbf_seconds(device_mtbf_seconds: ArrayLike, devices: ArrayLike) -> Array:
+@checked
+def cluster_mtbf_seconds(device_mtbf_seconds: Positive, devices: AtLeastOne) -> Array:
     r"""Return the mean time between failures of a job that stops when any of its devices fails.
 
     .. math:: M = M_1 / n
@@ -1015,10 +1031,11 @@ def cluster_mtbf_seconds(device_mtbf_seconds: ArrayLike, devices: ArrayLike) -> 
     >>> round(float(cluster_mtbf_seconds(5 * 365 * 86400, 10_000)) / 3600, 2)
     4.38
     """
-    return positive("device_mtbf_seconds", device_mtbf_seconds) / at_least_one("devices", devices)
+    return device_mtbf_seconds / devices
 
 
-def young_1974_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: ArrayLike) -> Array:
+@checked
+def young_1974_interval_seconds(checkpoint_seconds: NonNegative, mtbf_seconds: Positive) -> Array:
     r"""Return the optimal work time between checkpoints, to first order.
 
     .. math:: \tau = \sqrt{2 \delta M}
@@ -1044,10 +1061,11 @@ def young_1974_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: Arr
     >>> float(young_1974_interval_seconds(50.0, 10_000.0))
     1000.0
     """
-    return np.sqrt(2 * non_negative("checkpoint_seconds", checkpoint_seconds) * positive("mtbf_seconds", mtbf_seconds))
+    return np.sqrt(2 * checkpoint_seconds * mtbf_seconds)
 
 
-def daly_2006_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: ArrayLike) -> Array:
+@checked
+def daly_2006_interval_seconds(checkpoint_seconds: NonNegative, mtbf_seconds: Positive) -> Array:
     r"""Return the optimal work time between checkpoints, also for checkpoints that are long compared with the MTBF.
 
     .. math:: \tau = \sqrt{2 \delta M} \left( 1 + \tfrac{1}{3} \sqrt{\tfrac{\delta}{2 M}}
@@ -1074,14 +1092,16 @@ def daly_2006_interval_seconds(checkpoint_seconds: ArrayLike, mtbf_seconds: Arra
     >>> round(float(daly_2006_interval_seconds(50.0, 10_000.0)), 1)
     966.9
     """
-    write, mtbf = non_negative("checkpoint_seconds", checkpoint_seconds), positive("mtbf_seconds", mtbf_seconds)
-    share = np.minimum(write / (2 * mtbf), 1)
-    interval = np.sqrt(2 * write * mtbf) * (1 + np.sqrt(share) / 3 + share / 9) - write
-    return np.where(write < 2 * mtbf, interval, mtbf)
+    share = np.minimum(checkpoint_seconds / (2 * mtbf_seconds), 1)
+    interval = (
+        np.sqrt(2 * checkpoint_seconds * mtbf_seconds) * (1 + np.sqrt(share) / 3 + share / 9) - checkpoint_seconds
+    )
+    return np.where(checkpoint_seconds < 2 * mtbf_seconds, interval, mtbf_seconds)
 
 
+@checked
 def useful_share(
-    interval_seconds: ArrayLike, checkpoint_seconds: ArrayLike, restart_seconds: ArrayLike, mtbf_seconds: ArrayLike
+    interval_seconds: Positive, checkpoint_seconds: NonNegative, restart_seconds: NonNegative, mtbf_seconds: Positive
 ) -> Array:
     r"""Return the share of the time spent on work that is kept: not checkpointing, lost or restarting.
 
@@ -1112,13 +1132,12 @@ def useful_share(
     >>> round(float(useful_share(967.0, 50.0, 300.0, 10_000.0)), 4)
     0.8766
     """
-    work, mtbf = positive("interval_seconds", interval_seconds), positive("mtbf_seconds", mtbf_seconds)
-    cycle = work + non_negative("checkpoint_seconds", checkpoint_seconds)
-    restart = non_negative("restart_seconds", restart_seconds)
-    return work / (mtbf * np.exp(restart / mtbf) * np.expm1(cycle / mtbf))
+    cycle = interval_seconds + checkpoint_seconds
+    return interval_seconds / (mtbf_seconds * np.exp(restart_seconds / mtbf_seconds) * np.expm1(cycle / mtbf_seconds))
 
 
-def checkpoint_seconds(parameters: ArrayLike, bytes_per_parameter: ArrayLike, bandwidth: ArrayLike) -> Array:
+@checked
+def checkpoint_seconds(parameters: NonNegative, bytes_per_parameter: NonNegative, bandwidth: Positive) -> Array:
     r"""Return the time of writing weights and optimiser states, from all devices together.
 
     .. math:: \delta = \frac{b N}{\beta}
@@ -1148,12 +1167,12 @@ def checkpoint_seconds(parameters: ArrayLike, bytes_per_parameter: ArrayLike, ba
     >>> float(checkpoint_seconds(405e9, 14, 2e12))
     2.835
     """
-    size = non_negative("bytes_per_parameter", bytes_per_parameter) * non_negative("parameters", parameters)
-    return size / positive("bandwidth", bandwidth)
+    return parameters * bytes_per_parameter / bandwidth
 
 
+@checked
 def run_seconds(
-    tokens: ArrayLike, tokens_per_step: ArrayLike, step_seconds: ArrayLike, useful: ArrayLike = 1.0
+    tokens: NonNegative, tokens_per_step: Positive, step_seconds: NonNegative, useful: Positive = 1.0
 ) -> Array:
     r"""Return the time of a training run from its first to its last token, failures included.
 
@@ -1185,5 +1204,4 @@ def run_seconds(
     >>> float(run_seconds(1e12, 4e6, 2.0, 0.8)) / 86400
     7.233796296296297
     """
-    steps = non_negative("tokens", tokens) / positive("tokens_per_step", tokens_per_step)
-    return steps * non_negative("step_seconds", step_seconds) / positive("useful", useful)
+    return tokens / tokens_per_step * step_seconds / useful

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.formulas._arguments import Array, non_negative, positive
+from cookbook.formulas._arguments import Array, NonNegative, Positive, checked, non_negative, positive
 from cookbook.formulas.generation import attended_tokens
 
 __all__ = ["batch_shares", "bulk_queue", "held_tokens", "mixed_seconds", "service_latencies"]
@@ -35,7 +35,8 @@ LOAD_FIELDS = ("prompt", "answer", "prompt_spread", "answer_spread", "window", "
 PERCENTILES = (50, 95, 99)
 
 
-def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.0) -> Array:
+@checked
+def batch_shares(rate: NonNegative, answer: NonNegative, step_seconds: Positive, peakedness: Positive = 1.0) -> Array:
     r"""Return the shares of time with 0, 1, 2 ... requests decoded: processor sharing with a state-dependent rate.
 
     .. math:: \pi_n \propto \prod_{i=1}^{n} \lambda\, o\, \frac{\tau_i}{i}
@@ -74,10 +75,10 @@ def batch_shares(rate: Any, answer: Any, step_seconds: Any, peakedness: Any = 1.
     >>> round(float(shares @ range(41)), 6)
     2.0
     """
-    seconds = np.atleast_1d(positive("step_seconds", step_seconds)).ravel()
-    work = float(np.ravel(non_negative("rate", rate))[0] * np.ravel(non_negative("answer", answer))[0])
+    seconds = np.atleast_1d(step_seconds).ravel()
+    work = float(np.ravel(rate)[0] * np.ravel(answer)[0])
     batch = np.arange(1, len(seconds) + 1)
-    peak, alone = float(np.ravel(positive("peakedness", peakedness))[0]), float(work * seconds[0])
+    peak, alone = float(np.ravel(peakedness)[0]), float(work * seconds[0])
     if peak < 1:
         peak = max(peak, 1 - alone / max(np.ceil(alone / (1 - peak) - TINY), 1.0))
     births = np.maximum(work * seconds / peak + (1 - 1 / peak) * (batch - 1), 0.0)
@@ -130,7 +131,8 @@ def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) 
     return np.asarray(np.maximum(np.maximum(step, prompt), step + prompt - idle))
 
 
-def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
+@checked
+def bulk_queue(mean_arrivals: NonNegative, sizes: Any, served: NonNegative) -> Array:
     r"""Return the shares of iterations that start with 0, 1, 2 ... units waiting.
 
     .. math:: Q' = Q - s(Q) + \sum_{i=1}^{N} X_i, \quad N \sim \mathrm{Poisson}(a(Q))
@@ -160,9 +162,9 @@ def bulk_queue(mean_arrivals: Any, sizes: Any, served: Any) -> Array:
     >>> bulk_queue([0.5] * 40, [0, 1], [0, *[1] * 39])[:2].round(3).tolist()
     [0.5, 0.324]
     """
-    units = np.atleast_1d(non_negative("served", served)).ravel()
+    units = np.atleast_1d(served).ravel()
     out = np.floor(units + TINY).astype(int)
-    mean = np.broadcast_to(np.atleast_1d(non_negative("mean_arrivals", mean_arrivals)).ravel(), out.shape)
+    mean = np.broadcast_to(np.atleast_1d(mean_arrivals).ravel(), out.shape)
     share = np.atleast_1d(positive("sizes", np.asarray(sizes, dtype=float) + TINY**2)).ravel()
     count = len(out)
     wide = 1 << int(np.ceil(np.log2(2 * max(count, len(share)))))

@@ -5,13 +5,16 @@ of credits: it fills at the baseline rate, and reading above that rate empties i
 operations; the docstrings assume bytes.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.formulas._arguments import Array, at_least_one, fraction, non_negative, positive
+from cookbook.formulas._arguments import Array, AtLeastOne, Fraction, NonNegative, Positive, checked
 
 
-def concurrency_rate(request_bytes: ArrayLike, queue_depth: ArrayLike, latency: ArrayLike) -> Array:
+@checked
+def concurrency_rate(request_bytes: Positive, queue_depth: Positive, latency: NonNegative) -> Array:
     r"""Return the rate that this number of requests in flight sustains, by Little's law.
 
     .. math:: \beta = Q\, b / \tau
@@ -41,20 +44,19 @@ def concurrency_rate(request_bytes: ArrayLike, queue_depth: ArrayLike, latency: 
     >>> [round(float(concurrency_rate(4096, depth, 100e-6)) / 1e6) for depth in (1, 32)]
     [41, 1311]
     """
-    wait = non_negative("latency", latency)
-    flight = positive("request_bytes", request_bytes) * positive("queue_depth", queue_depth)
     with np.errstate(divide="ignore"):
-        return np.asarray(flight / wait)
+        return np.asarray(request_bytes * queue_depth / latency)
 
 
+@checked
 def tier_rate(
-    request_bytes: ArrayLike,
-    bandwidth: ArrayLike,
-    iops: ArrayLike,
+    request_bytes: Positive,
+    bandwidth: Positive,
+    iops: Positive,
     queue_depth: ArrayLike,
     latency: ArrayLike,
-    efficiency: ArrayLike = 1,
-    seeking: ArrayLike = 0,
+    efficiency: Positive = 1,
+    seeking: Fraction = 0,
 ) -> Array:
     r"""Return the rate of a storage tier: the minimum over bandwidth, operations per second and queue depth.
 
@@ -94,21 +96,21 @@ def tier_rate(
     >>> round(float(tier_rate(110e3, 270e6, 170, 32, 4e-3)) / 1e6)
     19
     """
-    streaming = positive("efficiency", efficiency) * positive("bandwidth", bandwidth)
-    operations = positive("iops", iops) * positive("request_bytes", request_bytes)
+    streaming = efficiency * bandwidth
+    operations = iops * request_bytes
     at_once = np.minimum(streaming, operations)
     in_turn = 1 / (1 / streaming + 1 / operations)
-    disk = fraction("seeking", seeking)
-    served = np.where(disk > 0, disk * in_turn + (1 - disk) * at_once, at_once)
+    served = np.where(seeking > 0, seeking * in_turn + (1 - seeking) * at_once, at_once)
     return np.minimum(served, concurrency_rate(request_bytes, queue_depth, latency))
 
 
+@checked
 def clients_rate(
-    shared_rate: ArrayLike,
-    clients: ArrayLike,
-    client_rate: ArrayLike,
-    connections: ArrayLike,
-    connection_rate: ArrayLike,
+    shared_rate: Positive,
+    clients: AtLeastOne,
+    client_rate: Positive,
+    connections: AtLeastOne,
+    connection_rate: Positive,
 ) -> Array:
     r"""Return the total rate at which clients read a shared store, each with its own network and connections.
 
@@ -144,15 +146,12 @@ def clients_rate(
     >>> [float(clients_rate(1e12, 1, 25e9 / 8, m, 93e6)) / 1e9 for m in (10, 40)]
     [0.93, 3.125]
     """
-    client = np.minimum(
-        positive("client_rate", client_rate),
-        at_least_one("connections", connections) * positive("connection_rate", connection_rate),
-    )
-    return np.minimum(positive("shared_rate", shared_rate), at_least_one("clients", clients) * client)
+    return np.minimum(shared_rate, clients * np.minimum(client_rate, connections * connection_rate))
 
 
+@checked
 def host_copy_rate(
-    link_bandwidth: ArrayLike, uplink_bandwidth: ArrayLike, sharers: ArrayLike, efficiency: ArrayLike
+    link_bandwidth: Positive, uplink_bandwidth: Positive, sharers: AtLeastOne, efficiency: Positive
 ) -> Array:
     r"""Return the rate of copies from the host to each accelerator behind a shared switch.
 
@@ -185,16 +184,16 @@ def host_copy_rate(
     >>> float(host_copy_rate(16e9, 16e9, 4, 0.75)) / 1e9
     3.0
     """
-    uplink = positive("uplink_bandwidth", uplink_bandwidth) / at_least_one("sharers", sharers)
-    return positive("efficiency", efficiency) * np.minimum(positive("link_bandwidth", link_bandwidth), uplink)
+    return efficiency * np.minimum(link_bandwidth, uplink_bandwidth / sharers)
 
 
+@checked
 def checkpoint_stall_share(
-    checkpoint_bytes: ArrayLike,
-    write_bandwidth: ArrayLike,
-    interval: ArrayLike,
-    asynchronous: ArrayLike = 0,
-    copy_bandwidth: ArrayLike = np.inf,
+    checkpoint_bytes: NonNegative,
+    write_bandwidth: Positive,
+    interval: Positive,
+    asynchronous: Fraction = 0,
+    copy_bandwidth: Positive = np.inf,
 ) -> Array:
     r"""Return the share of the time in which training stalls for checkpoints.
 
@@ -230,16 +229,19 @@ def checkpoint_stall_share(
     >>> [round(float(checkpoint_stall_share(105e9, 1e9, 1800, a, 20e9)), 4) for a in (0, 1)]
     [0.0551, 0.0029]
     """
-    size, gap = non_negative("checkpoint_bytes", checkpoint_bytes), positive("interval", interval)
-    write = size / positive("write_bandwidth", write_bandwidth)
-    behind = fraction("asynchronous", asynchronous)
-    hidden = size / positive("copy_bandwidth", copy_bandwidth) + np.maximum(write - gap, 0)
-    stall = np.where(behind == 0, write, np.where(behind == 1, hidden, (1 - behind) * write + behind * hidden))
-    return stall / (gap + stall)
+    write = checkpoint_bytes / write_bandwidth
+    hidden = checkpoint_bytes / copy_bandwidth + np.maximum(write - interval, 0)
+    stall = np.where(
+        asynchronous == 0,
+        write,
+        np.where(asynchronous == 1, hidden, (1 - asynchronous) * write + asynchronous * hidden),
+    )
+    return stall / (interval + stall)
 
 
+@checked
 def read_share_beside_writes(
-    checkpoint_bytes: ArrayLike, write_bandwidth: ArrayLike, interval: ArrayLike, asynchronous: ArrayLike = 0
+    checkpoint_bytes: NonNegative, write_bandwidth: Positive, interval: Positive, asynchronous: Fraction = 0
 ) -> Array:
     r"""Return the share of the read bandwidth that asynchronous checkpoint writes leave.
 
@@ -273,12 +275,13 @@ def read_share_beside_writes(
     >>> float(read_share_beside_writes(60e9, 1e9, 120, 1)), float(read_share_beside_writes(60e9, 1e9, 120, 0))
     (0.75, 1.0)
     """
-    write = non_negative("checkpoint_bytes", checkpoint_bytes) / positive("write_bandwidth", write_bandwidth)
-    busy = np.minimum(write / positive("interval", interval), 1)
-    return 1 - fraction("asynchronous", asynchronous) * busy / 2
+    write = checkpoint_bytes / write_bandwidth
+    busy = np.minimum(write / interval, 1)
+    return 1 - asynchronous * busy / 2
 
 
-def drive_writes_per_day(written_bytes: ArrayLike, days: ArrayLike, capacity: ArrayLike) -> Array:
+@checked
+def drive_writes_per_day(written_bytes: NonNegative, days: Positive, capacity: Positive) -> Array:
     r"""Return the endurance that a workload needs: drive writes per day.
 
     .. math:: e = M / (d\, C)
@@ -308,10 +311,11 @@ def drive_writes_per_day(written_bytes: ArrayLike, days: ArrayLike, capacity: Ar
     >>> round(float(drive_writes_per_day(1e12, 1, 7.68e12)), 2)
     0.13
     """
-    return non_negative("written_bytes", written_bytes) / positive("days", days) / positive("capacity", capacity)
+    return written_bytes / days / capacity
 
 
-def drive_life_years(needed: ArrayLike, bought: ArrayLike, rated_years: ArrayLike) -> Array:
+@checked
+def drive_life_years(needed: NonNegative, bought: Positive, rated_years: Positive) -> Array:
     r"""Return the years until the rated writes of a drive are used up.
 
     .. math:: L = Y\, e_b / e_n
@@ -339,12 +343,12 @@ def drive_life_years(needed: ArrayLike, bought: ArrayLike, rated_years: ArrayLik
     >>> float(drive_life_years(0.13, 1.0, 5)) > 38, float(drive_life_years(0, 1.0, 5))
     (True, inf)
     """
-    worn = non_negative("needed", needed)
     with np.errstate(divide="ignore"):
-        return np.asarray(positive("rated_years", rated_years) * positive("bought", bought) / worn)
+        return np.asarray(rated_years * bought / needed)
 
 
-def credit_seconds(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike) -> Array:
+@checked
+def credit_seconds(credit: NonNegative, draw: NonNegative, refill: Positive) -> Array:
     r"""Return the time until reads above the baseline have used up the credits.
 
     .. math:: t = \frac{C}{r - b}, \quad r > b; \quad t = \infty, \; r \le b
@@ -374,15 +378,14 @@ def credit_seconds(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike) -> Arr
     >>> round(float(credit_seconds(5.4e6, 3000, 100)) / 60)
     31
     """
-    credits, rate, baseline = np.broadcast_arrays(
-        non_negative("credit", credit), non_negative("draw", draw), positive("refill", refill)
-    )
+    credits, rate, baseline = np.broadcast_arrays(credit, draw, refill)
     above = rate > baseline
     with np.errstate(invalid="ignore"):
         return np.where(above, credits / np.where(above, rate - baseline, 1), np.inf)
 
 
-def credit_left(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike, seconds: ArrayLike) -> Array:
+@checked
+def credit_left(credit: NonNegative, draw: NonNegative, refill: Positive, seconds: NonNegative) -> Array:
     r"""Return the credits after reading for a while from a full bucket, which never exceed its initial content.
 
     .. math:: C' = \min(C, \max(0, C - (r - b) t))
@@ -412,14 +415,13 @@ def credit_left(credit: ArrayLike, draw: ArrayLike, refill: ArrayLike, seconds: 
     >>> [float(credit_left(1000.0, draw, 50.0, 4.0)) for draw in (100.0, 20.0, 900.0)]
     [800.0, 1000.0, 0.0]
     """
-    credits, rate = non_negative("credit", credit), non_negative("draw", draw)
-    baseline, time = positive("refill", refill), non_negative("seconds", seconds)
     with np.errstate(invalid="ignore"):
-        spent = np.where(rate > baseline, (rate - baseline) * time, 0)
-    return np.where(np.isinf(credits), credits, np.maximum(credits - np.where(np.isinf(credits), 0, spent), 0))
+        spent = np.where(draw > refill, (draw - refill) * seconds, 0)
+    return np.where(np.isinf(credit), credit, np.maximum(credit - np.where(np.isinf(credit), 0, spent), 0))
 
 
-def bursting_seconds(volume: ArrayLike, burst_rate: ArrayLike, later_rate: ArrayLike, credits: ArrayLike) -> Array:
+@checked
+def bursting_seconds(volume: NonNegative, burst_rate: Positive, later_rate: Positive, credits: NonNegative) -> Array:
     r"""Return the time for a volume at a higher rate while credits last, and at a lower one after them.
 
     .. math:: t = \min\left(\frac{V}{r_b}, t_c\right) + \frac{\max(0, V - r_b t_c)}{r_l}
@@ -453,7 +455,5 @@ def bursting_seconds(volume: ArrayLike, burst_rate: ArrayLike, later_rate: Array
     >>> round(float(bursting_seconds(148e9, 105e6, 52e6, 600)))
     2235
     """
-    whole, fast = non_negative("volume", volume), positive("burst_rate", burst_rate)
-    slow, lasting = positive("later_rate", later_rate), non_negative("credits", credits)
-    time = np.minimum(whole / fast, lasting)
-    return time + np.maximum(whole - fast * time, 0) / slow
+    time = np.minimum(volume / burst_rate, credits)
+    return time + np.maximum(volume - burst_rate * time, 0) / later_rate

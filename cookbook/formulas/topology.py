@@ -4,10 +4,12 @@ A graph is a matrix of directed rates, so the two directions of a link are two e
 (processors, switches), the others are ends.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from cookbook.formulas._arguments import Array, non_negative, positive
+from cookbook.formulas._arguments import Array, NonNegative, Positive, checked
 
 # Shares within this relative distance of the smallest count as equal, so that rounding decides nothing.
 RELATIVE_TOLERANCE = 1e-9
@@ -89,8 +91,9 @@ def widest_paths(bandwidth: ArrayLike, forwards: ArrayLike) -> NDArray[np.int64]
     return paths
 
 
-def _graph(bandwidth: ArrayLike, forwards: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
-    rates = np.atleast_2d(non_negative("bandwidth", bandwidth)).copy()
+@checked
+def _graph(bandwidth: NonNegative, forwards: ArrayLike) -> tuple[Array, NDArray[np.bool_]]:
+    rates = np.atleast_2d(bandwidth).copy()
     passes = np.atleast_1d(np.asarray(forwards)).astype(bool)
     if rates.ndim != 2 or rates.shape[0] != rates.shape[1] or passes.shape != rates.shape[:1]:
         raise ValueError(
@@ -124,7 +127,8 @@ def _walk(
     return path
 
 
-def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) -> Array:
+@checked
+def max_min_rates(uses: NonNegative, capacities: Positive, demands: NonNegative) -> Array:
     r"""Return max-min fair rates of flows that share links: none can grow unless a flow at most as fast shrinks.
 
     Progressive filling: all rates grow equally until a link is full or a flow's demand is met; those flows stop,
@@ -157,9 +161,9 @@ def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) ->
     >>> max_min_rates([across, short, short], [1e9, 12e9], np.inf).tolist()
     [1000000000.0, 5500000000.0, 5500000000.0]
     """
-    crossed = np.atleast_2d(non_negative("uses", uses))
-    left = np.atleast_1d(positive("capacities", capacities)).copy()
-    limits = np.broadcast_to(non_negative("demands", demands), crossed.shape[:1])
+    crossed = np.atleast_2d(uses)
+    left = np.atleast_1d(capacities).copy()
+    limits = np.broadcast_to(demands, crossed.shape[:1])
     if crossed.shape[1:] != left.shape:
         shapes = f"uses has shape {crossed.shape} and capacities {left.shape}"
         raise ValueError(f"{shapes}; give (flows, links) and (links,)")
@@ -177,7 +181,8 @@ def max_min_rates(uses: ArrayLike, capacities: ArrayLike, demands: ArrayLike) ->
     return rates
 
 
-def message_latency(start: ArrayLike, forwarding: ArrayLike) -> Array:
+@checked
+def message_latency(start: NonNegative, forwarding: NonNegative) -> Array:
     r"""Return the latency of a message's first byte: its start plus that of each node on the way.
 
     .. math:: t = \alpha + \sum_k h_k
@@ -203,5 +208,4 @@ def message_latency(start: ArrayLike, forwarding: ArrayLike) -> Array:
     >>> round(float(message_latency(5e-6, [150e-9, 500e-9])), 8)
     5.65e-06
     """
-    added = np.atleast_1d(non_negative("forwarding", forwarding)).sum(axis=-1)
-    return np.asarray(non_negative("start", start) + added)
+    return np.asarray(start + np.atleast_1d(forwarding).sum(axis=-1))

@@ -1,12 +1,14 @@
 """Work of one device in one micro-batch of a sharded transformer, and the schedule of micro-batches in a step."""
 
+from __future__ import annotations
+
 import numpy as np
-from numpy.typing import ArrayLike
 
-from cookbook.formulas._arguments import Array, at_least_one, fraction, non_negative, positive
+from cookbook.formulas._arguments import Array, AtLeastOne, Fraction, NonNegative, Positive, checked
 
 
-def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
+@checked
+def aligned(size: NonNegative, multiple: Positive) -> Array:
     r"""Return the width that a tensor core computes for a requested one, rounded up to a multiple of its tile.
 
     .. math:: x' = q \lceil x / q \rceil
@@ -32,12 +34,12 @@ def aligned(size: ArrayLike, multiple: ArrayLike) -> Array:
     >>> float(aligned(1729, 64))
     1792.0
     """
-    tile = positive("multiple", multiple)
     # A width that rounding errors put just above a multiple is that multiple.
-    return np.ceil(non_negative("size", size) / tile - 1e-9) * tile
+    return np.ceil(size / multiple - 1e-9) * multiple
 
 
-def product_seconds(flop: ArrayLike, moved_bytes: ArrayLike, flops: ArrayLike, mem_bandwidth: ArrayLike) -> Array:
+@checked
+def product_seconds(flop: NonNegative, moved_bytes: NonNegative, flops: Positive, mem_bandwidth: Positive) -> Array:
     r"""Return the time of matrix products.
 
     Tiles are loaded before their arithmetic and stored after it, so the times add up.
@@ -72,11 +74,11 @@ def product_seconds(flop: ArrayLike, moved_bytes: ArrayLike, flops: ArrayLike, m
     >>> round(float(product_seconds(2 * 4096**3, 3 * 2 * 4096**2, 250e12, 1.7e12)), 6)
     0.000609
     """
-    arithmetic = non_negative("flop", flop) / positive("flops", flops)
-    return arithmetic + non_negative("moved_bytes", moved_bytes) / positive("mem_bandwidth", mem_bandwidth)
+    return flop / flops + moved_bytes / mem_bandwidth
 
 
-def mean_context(seq: ArrayLike, window: ArrayLike = np.inf) -> Array:
+@checked
+def mean_context(seq: AtLeastOne, window: AtLeastOne = np.inf) -> Array:
     r"""Return the mean number of keys that a token attends to, causal, within a sliding window.
 
     .. math:: c = \frac{u (u + 1)}{2 s} + \frac{(s - u) u}{s}, \quad u = \min(s, w)
@@ -102,12 +104,14 @@ def mean_context(seq: ArrayLike, window: ArrayLike = np.inf) -> Array:
     >>> float(mean_context(4096)), float(mean_context(4096, 128))
     (2048.5, 126.015625)
     """
-    length = at_least_one("seq", seq)
-    reach = np.minimum(length, at_least_one("window", window))
-    return reach * ((reach + 1) / 2 + length - reach) / length
+    reach = np.minimum(seq, window)
+    return reach * ((reach + 1) / 2 + seq - reach) / seq
 
 
-def attention_flop(tokens: ArrayLike, context: ArrayLike, query_width: ArrayLike, value_width: ArrayLike) -> Array:
+@checked
+def attention_flop(
+    tokens: NonNegative, context: NonNegative, query_width: NonNegative, value_width: NonNegative
+) -> Array:
     r"""Return the FLOP of the attention core: scores, and the values weighted by them.
 
     .. math:: F = 2 T c (d_q + d_v)
@@ -137,19 +141,19 @@ def attention_flop(tokens: ArrayLike, context: ArrayLike, query_width: ArrayLike
     >>> float(attention_flop(2048, 1024.5, 4096, 4096)) / 1e9
     34.376515584
     """
-    width = non_negative("query_width", query_width) + non_negative("value_width", value_width)
-    return 2 * non_negative("tokens", tokens) * non_negative("context", context) * width
+    return 2 * tokens * context * (query_width + value_width)
 
 
+@checked
 def elementwise_bytes(
-    tokens: ArrayLike,
-    hidden: ArrayLike,
-    attention_width: ArrayLike,
-    mlp_width: ArrayLike,
-    sequence_shards: ArrayLike,
-    hidden_passes: ArrayLike,
-    attention_passes: ArrayLike,
-    mlp_passes: ArrayLike,
+    tokens: NonNegative,
+    hidden: NonNegative,
+    attention_width: NonNegative,
+    mlp_width: NonNegative,
+    sequence_shards: AtLeastOne,
+    hidden_passes: NonNegative,
+    attention_passes: NonNegative,
+    mlp_passes: NonNegative,
 ) -> Array:
     r"""Return the traffic between the matrix products of a layer: norms, sums, rotations, activations.
 
@@ -188,14 +192,12 @@ def elementwise_bytes(
     >>> float(elementwise_bytes(2048, 4096, 12288, 16384, 1, 20, 4, 4)) / 1e6
     402.653184
     """
-    stream = non_negative("hidden_passes", hidden_passes) * non_negative("hidden", hidden)
-    stream = stream / at_least_one("sequence_shards", sequence_shards)
-    attention = non_negative("attention_passes", attention_passes) * non_negative("attention_width", attention_width)
-    mlp = non_negative("mlp_passes", mlp_passes) * non_negative("mlp_width", mlp_width)
-    return non_negative("tokens", tokens) * (stream + attention + mlp)
+    stream = hidden_passes * hidden / sequence_shards
+    return tokens * (stream + attention_passes * attention_width + mlp_passes * mlp_width)
 
 
-def distinct_ranks(choices: ArrayLike, ranks: ArrayLike) -> Array:
+@checked
+def distinct_ranks(choices: NonNegative, ranks: AtLeastOne) -> Array:
     r"""Return the expected number of different devices that store a token's experts.
 
     .. math:: r = n \left[ 1 - (1 - 1/n)^k \right]
@@ -221,12 +223,11 @@ def distinct_ranks(choices: ArrayLike, ranks: ArrayLike) -> Array:
     >>> round(float(distinct_ranks(8, 8)), 3), float(distinct_ranks(8, 1))
     (5.251, 1.0)
     """
-    count = at_least_one("ranks", ranks)
-    missed = (1 - 1 / count) ** non_negative("choices", choices)
-    return count * (1 - missed)
+    return ranks * (1 - (1 - 1 / ranks) ** choices)
 
 
-def expert_rows(tokens: ArrayLike, choices: ArrayLike, experts: ArrayLike, ragged_rows: ArrayLike) -> Array:
+@checked
+def expert_rows(tokens: NonNegative, choices: NonNegative, experts: NonNegative, ragged_rows: NonNegative) -> Array:
     r"""Return the rows that the expert products of all local experts compute, including the ragged end of each.
 
     .. math:: R = k T + q\, E
@@ -256,11 +257,13 @@ def expert_rows(tokens: ArrayLike, choices: ArrayLike, experts: ArrayLike, ragge
     >>> float(expert_rows(4096, 8, 16, 64))
     33792.0
     """
-    routed = non_negative("tokens", tokens) * non_negative("choices", choices)
-    return routed + non_negative("ragged_rows", ragged_rows) * non_negative("experts", experts)
+    return tokens * choices + ragged_rows * experts
 
 
-def bubble_seconds(stage_seconds: ArrayLike, stages: ArrayLike, interleave: ArrayLike, flushes: ArrayLike) -> Array:
+@checked
+def bubble_seconds(
+    stage_seconds: NonNegative, stages: AtLeastOne, interleave: AtLeastOne, flushes: NonNegative
+) -> Array:
     r"""Return the time that the devices of a pipeline wait while it fills and drains.
 
     .. math:: t = \frac{(p - 1) f}{v} t_s
@@ -290,11 +293,11 @@ def bubble_seconds(stage_seconds: ArrayLike, stages: ArrayLike, interleave: Arra
     >>> round(float(bubble_seconds(0.1, 8, 2, 1)), 6)
     0.35
     """
-    waits = (at_least_one("stages", stages) - 1) * non_negative("flushes", flushes)
-    return waits / at_least_one("interleave", interleave) * non_negative("stage_seconds", stage_seconds)
+    return (stages - 1) * flushes / interleave * stage_seconds
 
 
-def straggler_seconds(step_seconds: ArrayLike, nodes: ArrayLike, share: ArrayLike) -> Array:
+@checked
+def straggler_seconds(step_seconds: NonNegative, nodes: AtLeastOne, share: Fraction) -> Array:
     r"""Return the time added because every step waits for the slowest of many nodes.
 
     .. math:: t = s\, t_s \log_2 N
@@ -322,4 +325,4 @@ def straggler_seconds(step_seconds: ArrayLike, nodes: ArrayLike, share: ArrayLik
     >>> round(float(straggler_seconds(10.0, 64, 0.01)), 3)
     0.6
     """
-    return fraction("share", share) * non_negative("step_seconds", step_seconds) * np.log2(at_least_one("nodes", nodes))
+    return share * step_seconds * np.log2(nodes)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.formulas._arguments import Array, non_negative, positive
+from cookbook.formulas._arguments import Array, NonNegative, Positive, checked
 
 
-def kaplan_2020(parameters: ArrayLike, recomputed: ArrayLike = 0) -> Array:
+@checked
+def kaplan_2020(parameters: NonNegative, recomputed: NonNegative = 0) -> Array:
     r"""Return the FLOP of the parameters alone: 2 each forward, 4 backward, 2 more if recomputed.
 
     .. math:: F = (6 + 2 r) N
@@ -34,10 +35,11 @@ def kaplan_2020(parameters: ArrayLike, recomputed: ArrayLike = 0) -> Array:
     >>> float(kaplan_2020(1e9)), float(kaplan_2020(1e9, recomputed=1))
     (6000000000.0, 8000000000.0)
     """
-    return np.asarray((6 + 2 * non_negative("recomputed", recomputed)) * non_negative("parameters", parameters))
+    return np.asarray((6 + 2 * recomputed) * parameters)
 
 
-def chowdhery_2022(parameters: ArrayLike, layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike) -> Array:
+@checked
+def chowdhery_2022(parameters: ArrayLike, layers: NonNegative, hidden: NonNegative, seq_len: NonNegative) -> Array:
     r"""Return model FLOP as in PaLM: parameters and the whole attention matrix, its masked half too; no recomputation.
 
     .. math:: F = 6 N + 12 l h s
@@ -67,17 +69,17 @@ def chowdhery_2022(parameters: ArrayLike, layers: ArrayLike, hidden: ArrayLike, 
     >>> f"{chowdhery_2022(13e9, 40, 5120, 2048):.3g}"
     '8.3e+10'
     """
-    attention = 12 * non_negative("layers", layers) * non_negative("hidden", hidden) * non_negative("seq_len", seq_len)
-    return np.asarray(kaplan_2020(parameters) + attention)
+    return np.asarray(kaplan_2020(parameters) + 12 * layers * hidden * seq_len)
 
 
+@checked
 def repeated_forward(
     parameters: ArrayLike,
     layers: ArrayLike,
     hidden: ArrayLike,
     seq_len: ArrayLike,
-    products: ArrayLike,
-    attention: ArrayLike,
+    products: NonNegative,
+    attention: NonNegative,
 ) -> Array:
     r"""Return the FLOP that recomputation adds to those of `chowdhery_2022`: the hardware FLOP are the sum of both.
 
@@ -117,8 +119,8 @@ def repeated_forward(
     0.3333
     """
     forward = chowdhery_2022(0, layers, hidden, seq_len) / 3
-    weights = non_negative("products", products) * kaplan_2020(parameters) / 3
-    return np.asarray(weights + non_negative("attention", attention) * forward)
+    weights = products * kaplan_2020(parameters) / 3
+    return np.asarray(weights + attention * forward)
 
 
 def korthikanti_2022(layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, vocabulary: ArrayLike) -> Array:
@@ -189,9 +191,9 @@ def narayanan_2021(layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, voc
     return _widths(96, 16, layers, hidden, seq_len, vocabulary)
 
 
+@checked
 def _widths(
-    products: int, head: int, layers: ArrayLike, hidden: ArrayLike, seq_len: ArrayLike, vocabulary: ArrayLike
+    products: int, head: int, layers: Positive, hidden: Positive, seq_len: NonNegative, vocabulary: NonNegative
 ) -> Array:
-    depth, width = positive("layers", layers), positive("hidden", hidden)
-    words = non_negative("vocabulary", vocabulary) / (head * depth * width)
-    return np.asarray(products * depth * width**2 * (1 + non_negative("seq_len", seq_len) / (6 * width) + words))
+    words = vocabulary / (head * layers * hidden)
+    return np.asarray(products * layers * hidden**2 * (1 + seq_len / (6 * hidden) + words))
