@@ -185,7 +185,7 @@ def test_the_reference_shows_arguments_units_formulas_and_code(pages):
         assert part in html.unescape(re.sub(r"</?(?:span|strong)[^>]*>", "", entry)), part
     address = re.search(r'href="\.\./\.\./(_modules/cookbook/formulas/memory.html)#', entry)[1]
     code = html.unescape(re.sub(r"<[^>]*>", "", (pages / address).read_text()))
-    assert 'return non_negative("parameters", parameters)' in code
+    assert "return parameters * bytes_per_weight" in code
 
 
 def test_a_plain_list_names_every_page_with_its_first_sentence(pages):
