@@ -57,6 +57,13 @@ def test_the_front_is_that_of_brute_force(found: Layouts) -> None:
             assert no_worse.sum() > 1
 
 
+def step_of(row: dict[str, Any], *device: str, **more: Any) -> Any:
+    """The layout of a row of a search, predicted alone."""
+    layout = {name: row[name] for name in ("tp", "pp", "vp", "cp", "ep", "zero", "recompute")}
+    layout |= {"batch": row["micro_batch"], "sequence_parallel": row["tp"] > 1, "software": "Megatron Core"}
+    return cb.train_step(*device, **layout, neighbours=False, **more)
+
+
 @pytest.mark.parametrize(
     ("model", "accelerator", "devices", "batch"),
     [("llama2_7b", "h100-sxm", 8, 8), ("gpt2", "v100-sxm2-32gb", 4, 8), ("llama2_13b", "a100-sxm-80gb", 16, 16)],
@@ -66,23 +73,7 @@ def test_the_search_equals_single_calls(model: str, accelerator: str, devices: i
     found = search(model, accelerator, devices, batch, recompute=["none", "full"], micro_batch=[1, 2])
     table = found.table
     for row in table.iloc[:: max(len(table) // 12, 1)].to_dict("records"):
-        step = cb.train_step(
-            model,
-            accelerator,
-            devices=devices,
-            batch=row["micro_batch"],
-            global_batch=batch,
-            tp=row["tp"],
-            pp=row["pp"],
-            vp=row["vp"],
-            cp=row["cp"],
-            ep=row["ep"],
-            zero=row["zero"],
-            recompute=row["recompute"],
-            sequence_parallel=row["tp"] > 1,
-            software="Megatron Core",
-            neighbours=False,
-        )
+        step = step_of(row, model, accelerator, devices=devices, global_batch=batch)
         assert step.point == pytest.approx(row["step_seconds"])
         assert step.memory_bytes == pytest.approx(row["memory_bytes"]) and step.fits == "yes"
 
@@ -185,25 +176,7 @@ def test_the_search_over_options_equals_single_calls(case: tuple[Any, ...], more
         assert set(found.table[name]) == names, name
     for row in found.table.iloc[:: len(found.table) // 25].to_dict("records"):
         options = {name: None if row[name] == "all" else row[name] for name in chosen}
-        step = cb.train_step(
-            model,
-            accelerator,
-            devices=devices,
-            batch=row["micro_batch"],
-            global_batch=batch,
-            tp=row["tp"],
-            pp=row["pp"],
-            vp=row["vp"],
-            cp=row["cp"],
-            ep=row["ep"],
-            zero=row["zero"],
-            recompute=row["recompute"],
-            sequence_parallel=row["tp"] > 1,
-            software="Megatron Core",
-            neighbours=False,
-            **fixed,
-            **options,
-        )
+        step = step_of(row, model, accelerator, devices=devices, global_batch=batch, **fixed, **options)
         assert step.point == pytest.approx(row["step_seconds"]) and step.fits == "yes"
         assert step.memory_bytes == pytest.approx(row["memory_bytes"])
 
