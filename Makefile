@@ -31,14 +31,14 @@ app: $(VENV)/lab.stamp $(VENV)/package.stamp ## Serve all panels to this machine
 test: $(VENV)/test.stamp $(VENV)/package.stamp ## Set up and run the tests of a change
 	@status=0; set -x; \
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone and not all" --benchmark-disable || status=1; \
-	$(BIN)/python -m pytest tests/browser -n 2 --dist loadfile -m "not all" || status=1; \
+	$(BIN)/python -m pytest tests/browser -n 2 --dist loadgroup -m "not all" || status=1; \
 	$(BIN)/python -m pytest tests/benchmarks -m "not all" --benchmark-disable || status=1; \
 	exit $$status
 
 test-more: $(VENV)/test.stamp $(VENV)/package.stamp ## Run what takes longer: types, sets of parameters, long tables, every control and example
 	@status=0; set -x; export COOKBOOK_EXAMPLES=all; \
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "(all or hypothesis) and not alone and not browser" --benchmark-disable || status=1; \
-	$(BIN)/python -m pytest tests/browser -n 2 -m all || status=1; \
+	$(BIN)/python -m pytest tests/browser -n 2 --dist loadgroup -m all || status=1; \
 	$(BIN)/python -m pytest tests/benchmarks -m all --benchmark-disable || status=1; \
 	exit $$status
 

@@ -45,21 +45,25 @@ def pytest_collection_modifyitems(items):
             item.add_marker(no_browser)
         if EXAMPLES and getattr(item, "function", None) and is_hypothesis_test(item.function):
             shorten(item.function)
-    items.sort(key=lambda item: item.path.name not in TOGETHER)  # the longest first
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
-# Files whose tests share nothing go out test by test, the others as a whole, so that what they share is made once.
-ONE_BY_ONE = ("test_crawl.py", "test_other_processors.py", "test_recipes.py", "test_hostile.py", "test_hostile_rows.py")
+# Files whose tests share nothing go out test by test, the others as a whole, so that what they share is made once: of
+# those in the browser the pages of a site. The longest go first.
+ONE_BY_ONE = ("test_crawl.py", "test_other_processors.py", "test_hostile.py", "test_hostile_rows.py")
+SHARED_PAGES = ("test_site.py", "test_answers.py")
 TOGETHER = {"test_validate.py": "calibration", "test_accuracy.py": "calibration"}
+LONGEST = (*TOGETHER, *SHARED_PAGES)
 
 
 def unit_of_work(test: str) -> str:
     """What goes to one worker: tests of one notebook, of one file, of two files that share a fit, or one test."""
     path, _, case = test.partition("::")
-    file = path.rpartition("/")[2]
+    folder, _, file = path.rpartition("/")
     if file == "test_crawl.py" and "[" in case and not case.startswith("test_parameter_sets"):
         return case.partition("[")[2]
-    return test if file in ONE_BY_ONE else TOGETHER.get(file, path)
+    alone = file in ONE_BY_ONE or (folder.endswith("tests/browser") and file not in SHARED_PAGES)
+    return test if alone else TOGETHER.get(file, path)
 
 
 @pytest.hookimpl(optionalhook=True)
