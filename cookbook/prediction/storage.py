@@ -114,7 +114,7 @@ def resolve(reports: Scenario) -> Rows:
         "factor": reports.words("requested").part(1),
     }
     keys = {name: reports.words(name) for name in ("report", "chain", "decoder")}
-    keys["network_class"] = instance.map(lambda entry: entry[2])
+    keys["network_class"] = instance.map(lambda entry: entry[2]).compact()
     refused = [
         (emulates & np.isnan(accelerators), NO_ACCELERATORS),
         (emulates & (hosts > accelerators), MORE_HOSTS, hosts, accelerators),
