@@ -197,7 +197,7 @@ def test_tolerance_out_of_range():
 def test_source_is_the_real_one_without_docstring():
     text = repr(lesson.show_source(roofline.op_seconds))
     assert text.startswith("# cookbook.formulas.arithmetic.op_seconds")
-    assert "return smooth_max(compute, memory, smoothness)" in text
+    assert "return smooth_max(flop / peak_flops, bytes_moved / mem_bandwidth, smoothness)" in text
     assert '"""' not in text and ".. math::" not in text
 
 

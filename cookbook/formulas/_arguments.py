@@ -7,10 +7,8 @@ others, so that the body is the formula alone.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated, Any, NamedTuple, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,8 +57,7 @@ def reject(name: str, values: Array, bad: NDArray[np.bool_], allowed: str, remed
     raise ValueError(f"{name} = {first:g} is outside {allowed}: {remedy} (NaN marks a missing figure).")
 
 
-@dataclass(frozen=True)
-class Range:
+class Range(NamedTuple):
     """Values that an argument may have, in words too, and what to give instead of others."""
 
     low: float
@@ -71,15 +68,17 @@ class Range:
     def __call__(self, name: str, value: ArrayLike) -> Array:
         """Return `value` as floats, each within the range or NaN."""
         values = floats(name, value)
-        bad = (values < self.low) | (values > self.high)
+        bad = values < self.low
+        if self.high < np.inf:
+            bad = bad | (values > self.high)
         if bad.any():
             reject(name, values, bad, self.allowed, self.remedy)
         return values
 
 
-positive = Range(math.ulp(0.0), math.inf, "(0, inf)", "give it in SI units, greater than zero")
-non_negative = Range(0.0, math.inf, "[0, inf)", "give it in SI units, zero or more")
-at_least_one = Range(1.0, math.inf, "[1, inf)", "give one or more")
+positive = Range(float(np.nextafter(0.0, 1.0)), np.inf, "(0, inf)", "give it in SI units, greater than zero")
+non_negative = Range(0.0, np.inf, "[0, inf)", "give it in SI units, zero or more")
+at_least_one = Range(1.0, np.inf, "[1, inf)", "give one or more")
 fraction = Range(0.0, 1.0, "[0, 1]", "give a fraction, not a percentage")
 # What a caller gives is a number, a list or an array; what the body of a formula gets are floats, of any shape.
 Positive = Annotated[Any, positive]

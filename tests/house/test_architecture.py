@@ -258,7 +258,7 @@ def test_formulas_import_numpy_only():
         foreign = {
             name
             for name in imports(path)
-            if name.split(".")[0] not in {"numpy", "__future__", "typing", "collections", "statistics"}
+            if name.split(".")[0] not in {"numpy", "__future__", "typing", "collections", "functools", "statistics"}
             and not name.startswith("cookbook.formulas")
         }
         assert not foreign, f"{path.name} imports {foreign}"
