@@ -230,7 +230,7 @@ def calibrate(
         left += [f"{row['benchmark']} {row['model']}: calibrating takes {FEWEST_MODELS} networks" for row in rows]
         return Calibration(plain, before, tuple(constants), (), tuple(left), lacks)
     fit = _Fit(rows, plain, measured, expected(whole, plain))
-    factors, covariance = fit.learned(range(len(rows)))
+    factors, covariance = fit.learned()
     others = fit.left_out(factors)
     missed = others - measured
     models = [row["model"] for row in rows]
@@ -501,21 +501,25 @@ class _Fit:
         factors = tuple(zip(self.names, np.exp(logs).tolist(), strict=True))
         return replace(self.plain, calibrated=Calibrated(factors, spreads, tuple(self.kinds)))
 
-    def predicted(self, logs: np.ndarray, rows: Sequence[int]) -> np.ndarray:
-        """Return logarithms of predicted times, one set for each row of `logs`: (sets, rows)."""
+    def predicted(self, logs: np.ndarray) -> np.ndarray:
+        """Return logarithms of predicted times of all rows, one set for each row of `logs`: (sets, rows)."""
         devices = [self.device(row_logs) for row_logs in logs]
-        return np.array([np.log(PREDICTORS[self.rows[at]["benchmark"]](self.rows[at], devices).point) for at in rows]).T
+        return np.array([np.log(PREDICTORS[row["benchmark"]](row, devices).point) for row in self.rows]).T
 
-    def slopes(self, logs: np.ndarray, rows: Sequence[int]) -> np.ndarray:
-        """Return the derivatives of the logarithms of predicted times by those of the factors: (rows, factors)."""
-        sets = self.predicted(np.stack([logs, *(logs + move for move in STEP * np.eye(len(logs)))]), rows)
-        return (sets[1:] - sets[0]).T / STEP
+    def slopes(self, logs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return logarithms of predicted times, and their derivatives by those of the factors: (rows, factors)."""
+        sets = self.predicted(np.stack([logs, *(logs + move for move in STEP * np.eye(len(logs)))]))
+        return sets[0], (sets[1:] - sets[0]).T / STEP
 
     def fitted(
-        self, logs: np.ndarray, missed: np.ndarray, rows: Sequence[int], spread: float, slopes: np.ndarray
+        self, logs: np.ndarray, missed: np.ndarray, rows: np.ndarray, slopes: np.ndarray, first: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Return factors fitted to some rows by linearised times, and the precision of their logarithms."""
+        """Return factors fitted to some rows by linearised times, and the precision of their logarithms.
+
+        Errors spread as much as those of the round before, which the `first` round has none of.
+        """
         share, precision, begun = self.shares(rows), np.eye(len(logs)), logs
+        spread = START_SPREAD if first else max(SPREAD_OF_MEDIAN * float(np.median(np.abs(missed))), MIN_ERROR_SPREAD)
         for _ in range(STEPS):
             left = missed - slopes @ (logs - begun)
             weight = share * (FREEDOM + 1) / (FREEDOM + (left / spread) ** 2) / spread**2
@@ -524,37 +528,35 @@ class _Fit:
             logs = logs + np.clip(move, -MAX_STEP, MAX_STEP)
         return logs, precision
 
-    def shares(self, rows: Sequence[int]) -> np.ndarray:
+    def shares(self, rows: np.ndarray) -> np.ndarray:
         """Return the weight of each row: rows of one model together count as the root of their number."""
-        models = self.models[list(rows)].tolist()
+        models = self.models[rows].tolist()
         return np.array([1 / math.sqrt(models.count(model)) for model in models])
 
-    def learned(self, rows: Sequence[int], slopes: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Return factors of some rows, weighted by their errors, and the covariance of their logarithms.
-
-        Given slopes only guide the steps: the result is evaluated by times that are predicted anew.
-        """
-        logs, spread, precision = self.expected, START_SPREAD, np.eye(len(self.names))
+    def learned(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return factors of all rows, weighted by their errors, and the covariance of their logarithms."""
+        logs, precision, rows = self.expected, np.eye(len(self.names)), np.arange(len(self.rows))
         for number in range(ROUNDS):
-            missed = self.measured[list(rows)] - self.predicted(logs[None], rows)[0]
-            if number:
-                spread = max(SPREAD_OF_MEDIAN * float(np.median(np.abs(missed))), MIN_ERROR_SPREAD)
-            slopes_at_start = self.slopes(logs, rows) if slopes is None else slopes[list(rows)]
-            logs, precision = self.fitted(logs, missed, rows, spread, slopes_at_start)
+            times, slopes = self.slopes(logs)
+            logs, precision = self.fitted(logs, self.measured - times, rows, slopes, not number)
         return logs, np.linalg.inv(precision)
 
     def left_out(self, near: np.ndarray) -> np.ndarray:
         """Return the logarithm of each row's predicted time by factors of the other models alone.
 
-        Slopes are taken `near`.
+        Slopes are taken `near` and only guide the steps: results are evaluated by times that are predicted anew, in
+        each round for all models at once.
         """
-        slopes = self.slopes(near, range(len(self.rows)))
-        predicted = np.full(len(self.rows), np.nan)
-        for model in dict.fromkeys(self.models.tolist()):
-            out = np.flatnonzero(self.models == model)
-            logs, _ = self.learned(np.flatnonzero(self.models != model).tolist(), slopes)
-            predicted[out] = self.predicted(logs[None], out.tolist())[0]
-        return predicted
+        _, slopes = self.slopes(near)
+        models = list(dict.fromkeys(self.models.tolist()))
+        logs = np.tile(self.expected, (len(models), 1))
+        for number in range(ROUNDS):
+            missed = self.measured - self.predicted(logs)
+            for at, model in enumerate(models):
+                others = np.flatnonzero(self.models != model)
+                logs[at], _ = self.fitted(logs[at], missed[at, others], others, slopes[others], not number)
+        own = [models.index(model) for model in self.models.tolist()]
+        return np.array(self.predicted(logs)[own, np.arange(len(self.rows))])
 
     def figures(self, logs: np.ndarray, covariance: np.ndarray) -> list[Figure]:
         """Return each factor in each kind of prediction, with its interval."""
