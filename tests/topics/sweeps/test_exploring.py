@@ -85,7 +85,7 @@ def test_the_front_is_what_nothing_beats(table: pd.DataFrame, serial: Explored) 
     """By comparing each that is not beaten yet with all, and keeping the first of equals."""
     fits = table[table["fits"] == "yes"]
     points = np.column_stack([-fits["tokens_per_s"], fits["devices"], fits["memory_bytes"]]).astype(float)
-    beaten = pd.DataFrame(points).duplicated().to_numpy()
+    beaten = pd.DataFrame(points).duplicated().to_numpy(copy=True)
     for at, point in enumerate(points):
         if not beaten[at]:
             beaten |= (point <= points).all(axis=1) & (point < points).any(axis=1)
