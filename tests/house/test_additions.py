@@ -131,6 +131,7 @@ def test_a_device_is_rows_of_three_tables(copy):
     assert len(copy.touched()) == FILES["device"], copy.touched()
 
 
+@pytest.mark.all
 def test_a_field_is_a_row_a_plan_a_default_and_a_use(copy):
     """Seconds that each step waits for the loop around it: of a call, a sweep and a table, checked everywhere."""
     copy.append(
@@ -170,6 +171,7 @@ def test_a_field_is_a_row_a_plan_a_default_and_a_use(copy):
     assert len(copy.touched()) == FILES["field"], copy.touched()
 
 
+@pytest.mark.all
 def test_a_panel_is_a_module_its_name_and_a_test(copy):
     shutil.copy(ROOT / "tests/house/example_panel.py", copy.root / "cookbook/topics/devices/memory_panel.py")
     place = '"memory": "topics.devices.memory_panel",'

@@ -58,6 +58,7 @@ def names(wheel) -> set[str]:
     return set(zipfile.ZipFile(wheel).namelist())
 
 
+@pytest.mark.all
 def test_wheel_carries_data_bundle_and_specs(names):
     assert {f"cookbook/charts/{name}" for name in MADE} <= names
     tables = {path.name for path in (ROOT / "data").glob("*.csv")}
@@ -66,12 +67,14 @@ def test_wheel_carries_data_bundle_and_specs(names):
     assert {f"cookbook/data/schema/{name}" for name in schemas} <= names
 
 
+@pytest.mark.all
 def test_wheel_carries_every_module_and_style_file(names):
     ours = {f"cookbook/{path.relative_to(PACKAGE).as_posix()}" for path in PACKAGE.rglob("*.*") if path.is_file()}
     assert not {name for name in ours - names if "__pycache__" not in name}
     assert not any(name.startswith(("tests/", "notebooks/")) for name in names)
 
 
+@pytest.mark.all
 def test_wheel_is_for_every_machine_and_small(wheel):
     assert wheel.name.endswith("-py3-none-any.whl"), "pure Python"
     assert wheel.stat().st_size < 6e6, "a page that loads it over a phone's network waits for each megabyte"
@@ -104,11 +107,13 @@ def installed(wheel, tmp_path_factory) -> Path:
     return place
 
 
+@pytest.mark.all
 def test_the_command_answers_from_the_wheel_alone(installed):
     answer = json.loads(run([installed / "bin" / "cookbook", "what-runs", "--on", "rtx-4090", "--json"], installed))
     assert len(answer["table"]) > 20 and "RTX 4090" in answer["headline"]
 
 
+@pytest.mark.all
 def test_the_command_refuses_from_the_wheel_with_its_exit_code(installed):
     command = [installed / "bin" / "cookbook", "what-runs", "--on", "rtx-9999", "--json"]
     said = subprocess.run(command, cwd=installed, capture_output=True, text=True)
@@ -135,6 +140,7 @@ print(*found - set(sys.stdlib_module_names) - {"cookbook"})
 """
 
 
+@pytest.mark.all
 def test_what_the_command_imports_is_what_the_wheel_requires(wheel, installed):
     """A package that another one brings along today is missing where it does not."""
     with zipfile.ZipFile(wheel) as opened:
