@@ -48,8 +48,8 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
-# Files whose tests share nothing go out test by test, the others as a whole, so that what they share is made once: of
-# those in the browser the pages of a site. The longest go first.
+# Files whose tests share nothing go out test by test, the others as a whole, so that what they share is made once. In
+# tests/browser only the files whose tests share the pages of a site stay whole. The longest go first.
 ONE_BY_ONE = ("test_crawl.py", "test_other_processors.py", "test_hostile.py", "test_hostile_rows.py")
 SHARED_PAGES = ("test_site.py", "test_answers.py")
 TOGETHER = {"test_validate.py": "calibration", "test_accuracy.py": "calibration"}

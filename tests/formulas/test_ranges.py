@@ -25,6 +25,7 @@ OUTSIDE = {"Positive": (0.0, -0.0, -5e-324, -1.0, -math.inf), "NonNegative": (-5
 OUTSIDE |= {"AtLeastOne": (1 - 2**-53, 0.0, -1.0), "Fraction": (-5e-324, 1 + 2**-52, math.inf)}
 WITHIN = {"Positive": (5e-324, 1.0, math.inf), "NonNegative": (0.0, -0.0, 5e-324, math.inf)}
 WITHIN |= {"AtLeastOne": (1.0, 1.5, math.inf), "Fraction": (0.0, -0.0, 0.5, 1.0)}
+CHECKS = {"Positive": "positive", "NonNegative": "non_negative", "AtLeastOne": "at_least_one", "Fraction": "fraction"}
 WORDS = {"Positive": "(0, inf)", "NonNegative": "[0, inf)", "AtLeastOne": "[1, inf)", "Fraction": "[0, 1]"}
 
 
@@ -83,12 +84,21 @@ def test_all_formulas_are_asked():
     assert len(RANGED) > 100 and sum(len(ranges(formula)) for formula in RANGED.values()) > 400
 
 
+@pytest.mark.parametrize("name", RANGED)
+def test_defaults_are_within_their_ranges(name):
+    parameters = inspect.signature(RANGED[name]).parameters
+    for argument, allowed in ranges(RANGED[name]).items():
+        default = parameters[argument].default
+        if default is not inspect.Parameter.empty:
+            np.testing.assert_array_equal(getattr(_arguments, CHECKS[allowed])(argument, default), default)
+
+
 def test_the_body_gets_floats_within_its_ranges_however_they_are_given():
     for make in shapes().values():
-        for a, b, c, d in zip(*WITHIN.values(), strict=False):
-            given = [make(value) for value in (a, b, c, d)]
+        for numbers in itertools.zip_longest(*WITHIN.values(), fillvalue=1.0):
+            given = [make(value) for value in numbers]
             for got in (echo(*given[:2], c=given[2], d=given[3]), echo(a=given[0], b=given[1], c=given[2], d=given[3])):
-                for value, wanted in zip(got, given, strict=False):
+                for value, wanted in zip(got[:4], given, strict=True):
                     assert np.asarray(value).dtype == float
                     np.testing.assert_array_equal(value, np.asarray(wanted, dtype=float))
 
@@ -113,7 +123,7 @@ def test_calls_that_python_refuses_name_the_formula(wrong):
 
 
 def test_bodies_check_only_what_no_signature_can_state():
-    checks, found = {"positive", "non_negative", "at_least_one", "fraction"}, set()
+    checks, found = set(CHECKS.values()), set[str]()
     for path in (FORMULAS / f"{module}.py" for module in MODULES):
         for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef) and ast.unparse(function).startswith("@checked"):

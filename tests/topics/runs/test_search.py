@@ -57,11 +57,11 @@ def test_the_front_is_that_of_brute_force(found: Layouts) -> None:
             assert no_worse.sum() > 1
 
 
-def step_of(row: dict[str, Any], *device: str, **more: Any) -> Any:
-    """The layout of a row of a search, predicted alone."""
+def step_of(row: dict[str, Any], model: str, accelerator: str, **more: Any) -> Any:
+    """Return the training step of the layout in a row of a search, predicted alone."""
     layout = {name: row[name] for name in ("tp", "pp", "vp", "cp", "ep", "zero", "recompute")}
     layout |= {"batch": row["micro_batch"], "sequence_parallel": row["tp"] > 1, "software": "Megatron Core"}
-    return cb.train_step(*device, **layout, neighbours=False, **more)
+    return cb.train_step(model, accelerator, **layout, neighbours=False, **more)
 
 
 @pytest.mark.parametrize(
