@@ -6,7 +6,7 @@ Fields are declared once, in ``data/schema/scenario.csv``.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter, itemgetter
@@ -119,8 +119,6 @@ def coded(values: Any) -> Coded:
 
 def together(*columns: Coded) -> Coded:
     """Return several columns as one, whose levels are the combinations that occur."""
-    if not any([column.codes.ndim for column in columns]):
-        return Coded(np.array(0), (tuple([column.levels[int(column.codes)] for column in columns]),))
     sizes: dict[int, int] = {}
     for column in columns:
         # Columns that follow from one, such as a device's maker and family, have its codes.
@@ -132,6 +130,8 @@ def together(*columns: Coded) -> Coded:
         return together(together(*columns[:half]), together(*columns[half:])).map(lambda pair: (*pair[0], *pair[1]))
     for name, size in sizes.items():
         code = code * size + codes[name]
+    if code.ndim == 0:
+        return Coded(np.array(0), (tuple(column.levels[int(column.codes)] for column in columns),))
     if total <= 1 << 16:
         present = np.flatnonzero(np.bincount(code.reshape(-1), minlength=total))
         index = np.empty(total, dtype=np.int64)
@@ -191,10 +191,6 @@ class Scenario:
     def number(self, name: str) -> np.ndarray:
         """Return a column of numbers; NaN where nothing is stated."""
         return self.columns.get(name, NOTHING)
-
-    def numbers(self, names: Iterable[str]) -> dict[str, np.ndarray]:
-        """Return several columns of numbers, by name."""
-        return {name: self.columns.get(name, NOTHING) for name in names}
 
     def words(self, name: str) -> Coded:
         """Return a column of words; "" where nothing is stated."""
@@ -502,7 +498,7 @@ class Rows:
 
     def assumed_count(self) -> np.ndarray:
         """Return the number of fields that each row leaves to be assumed; one number may stand for all rows."""
-        lacking = [np.asarray(lacks, dtype=int) for name, lacks, _ in self.assumed if name not in REMARKS]
+        lacking = (np.asarray(lacks, dtype=int) for name, lacks, _ in self.assumed if name not in REMARKS)
         return np.asarray(sum(lacking, np.zeros((), dtype=int)))
 
     def assumptions(self) -> np.ndarray:

@@ -292,4 +292,4 @@ def mlp_products(width: Any, hidden: Any, gates: Any = 1) -> tuple[Product, ...]
 
 def weights_of(products: Sequence[Product]) -> Any:
     """Return the number of weights of some products, without biases."""
-    return sum([inputs * outputs for inputs, outputs in products])
+    return sum(inputs * outputs for inputs, outputs in products)

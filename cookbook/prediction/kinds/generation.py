@@ -266,7 +266,7 @@ def _requests(s: Scenario, assumed: list[tuple[str, Any, Any]], v: Mapping[str, 
 
 def _policy(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any, Any]]) -> dict[str, Any]:
     """Return the policy of the engine, and what drafts and cached prompts save it."""
-    stated = s.numbers(("acceptance", "drafted", "prefix_hit", "chunk"))
+    stated = {name: s.number(name) for name in ("acceptance", "drafted", "prefix_hit", "chunk")}
     schedule, rate = s.words("schedule"), s.number("request_rate")
     acceptance, drafted, cached, chunk = (np.nan_to_num(values) for values in stated.values())
     assumed.append(("seconds of drafting", drafted > 0, np.array(0.0)))

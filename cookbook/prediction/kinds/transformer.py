@@ -424,7 +424,7 @@ def _usual_experts(dimensions: dict[str, np.ndarray]) -> None:
 
 def _options(s: Scenario) -> dict[str, np.ndarray]:
     """Return the parallelism configuration and the other stated options of training."""
-    options = s.numbers(OPTIONS)
+    options = {name: s.number(name) for name in OPTIONS}
     options["shard"] = np.where(s.number("shard_in_node") == 1, -1.0, options["shard"])
     recompute = s.words("recompute")
     options |= recompute.figures(lambda word: dict(zip(configurations.RECOMPUTED_PARTS, recomputed(word), strict=True)))
