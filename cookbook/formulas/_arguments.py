@@ -58,35 +58,35 @@ def reject(name: str, values: Array, bad: NDArray[np.bool_], allowed: str, remed
 
 
 class Range(NamedTuple):
-    """Values that an argument may have, in words too, and what to give instead of others."""
+    """Values that an argument may have, up to both ends or above an `open` lower one, and what to give instead."""
 
     low: float
     high: float
-    allowed: str
     remedy: str
+    open: bool = False
 
     def __call__(self, name: str, value: ArrayLike) -> Array:
         """Return `value` as floats, each within the range or NaN."""
         values = floats(name, value)
-        bad = values < self.low
+        bad = values <= self.low if self.open else values < self.low
         if self.high < np.inf:
             bad = bad | (values > self.high)
         if bad.any():
-            reject(name, values, bad, self.allowed, self.remedy)
+            left, right = "(" if self.open else "[", ")" if self.high == np.inf else "]"
+            reject(name, values, bad, f"{left}{self.low:g}, {self.high:g}{right}", self.remedy)
         return values
 
 
-positive = Range(float(np.nextafter(0.0, 1.0)), np.inf, "(0, inf)", "give it in SI units, greater than zero")
-non_negative = Range(0.0, np.inf, "[0, inf)", "give it in SI units, zero or more")
-at_least_one = Range(1.0, np.inf, "[1, inf)", "give one or more")
-fraction = Range(0.0, 1.0, "[0, 1]", "give a fraction, not a percentage")
-# What a caller gives is a number, a list or an array; what the body of a formula gets are floats, of any shape.
+positive = Range(0.0, np.inf, "give it in SI units, greater than zero", open=True)
+non_negative = Range(0.0, np.inf, "give it in SI units, zero or more")
+at_least_one = Range(1.0, np.inf, "give one or more")
+fraction = Range(0.0, 1.0, "give a fraction, not a percentage")
+# What a caller gives is a number, a list or an array; what the body of a formula gets are floats, of any shape. A
+# default reaches it as written.
 Positive = Annotated[Any, positive]
 NonNegative = Annotated[Any, non_negative]
 AtLeastOne = Annotated[Any, at_least_one]
 Fraction = Annotated[Any, fraction]
-# By the text of an annotation, which is faster to look up than to evaluate.
-RANGES = {"Positive": positive, "NonNegative": non_negative, "AtLeastOne": at_least_one, "Fraction": fraction}
 
 
 def checked(formula: Callable[P, R]) -> Callable[P, R]:
@@ -94,24 +94,28 @@ def checked(formula: Callable[P, R]) -> Callable[P, R]:
 
     A single number is handled first: one prediction checks hundreds of them, and array checks cost more.
     """
+    code, hints = formula.__code__, formula.__annotations__
     ranges = [
-        (at, name, allowed, allowed.low, allowed.high)
-        for at, (name, hint) in enumerate(formula.__annotations__.items())
-        if (allowed := RANGES.get(hint))
+        (at, name, allowed, allowed.low, allowed.high, allowed.open)
+        for at, name in enumerate(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        # An annotation is the text of a name of the module; to evaluate it would take longer than to look it up.
+        for allowed in getattr(formula.__globals__.get(hints.get(name, "")), "__metadata__", ())
     ]
+    if not ranges:
+        raise TypeError(f"{formula.__qualname__} states no range of an argument as the text of an annotation")
 
     @functools.wraps(formula)
     def call(*args: Any, **kwargs: Any) -> R:
         given = [*args]
-        for at, name, allowed, low, high in ranges:
+        for at, name, allowed, low, high, above in ranges:
             values: Any = given if at < len(args) else kwargs
             key: Any = at if at < len(args) else name
-            if values is kwargs and name not in kwargs:  # a default, or missing, which Python says
+            if values is kwargs and name not in kwargs:  # a default applies, or Python names what is missing
                 continue
             value = values[key]
             if type(value) is float:
                 value = values[key] = np.float64(value)
-            if type(value) is not np.float64 or value < low or value > high:
+            if type(value) is not np.float64 or value < low or value > high or (above and value == low):
                 values[key] = allowed(name, value)
         return formula(*given, **kwargs)
 

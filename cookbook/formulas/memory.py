@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from cookbook.formulas._arguments import Array, AtLeastOne, Fraction, NonNegative, Positive, checked, non_negative
+from cookbook.formulas._arguments import Array, AtLeastOne, Fraction, NonNegative, Positive, checked
 
 
 @checked
@@ -400,9 +400,9 @@ def sharded_state_bytes(
     parameters: NonNegative,
     stage: NonNegative,
     ranks: AtLeastOne,
-    weight_bytes: ArrayLike,
-    gradient_bytes: ArrayLike,
-    optimiser_bytes: ArrayLike,
+    weight_bytes: NonNegative,
+    gradient_bytes: NonNegative,
+    optimiser_bytes: NonNegative,
 ) -> dict[str, Array]:
     r"""Return weights, gradients and optimiser states on one device, sharded over data-parallel ranks by ZeRO stage.
 
@@ -440,10 +440,7 @@ def sharded_state_bytes(
     [120.0, 31.4, 16.6, 1.9]
     """
     states = {"weights": (3, weight_bytes), "gradients": (2, gradient_bytes), "optimiser": (1, optimiser_bytes)}
-    return {
-        name: parameters * non_negative(f"{name} bytes", size) / np.where(stage >= least, ranks, 1)
-        for name, (least, size) in states.items()
-    }
+    return {name: parameters * size / np.where(stage >= least, ranks, 1) for name, (least, size) in states.items()}
 
 
 @checked

@@ -512,7 +512,7 @@ def samples_per_second(
     12800.0
     """
     shared = 1 + waiting * (replicas > 1)
-    return np.asarray(np.asarray(replicas, dtype=float) * batch / (seconds * shared))
+    return np.asarray(replicas * batch / (seconds * shared))
 
 
 @checked

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cookbook.formulas._arguments import Array, NonNegative, Positive, checked, non_negative, positive
+from cookbook.formulas._arguments import Array, NonNegative, Positive, checked, positive
 from cookbook.formulas.generation import attended_tokens
 
 __all__ = ["batch_shares", "bulk_queue", "held_tokens", "mixed_seconds", "service_latencies"]
@@ -92,7 +92,8 @@ def batch_shares(rate: NonNegative, answer: NonNegative, step_seconds: Positive,
     return np.asarray(np.eye(len(weights))[-1])
 
 
-def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) -> Array:
+@checked
+def mixed_seconds(decode_seconds: NonNegative, prefill_seconds: NonNegative, idle_seconds: NonNegative) -> Array:
     r"""Return the time of an iteration that decodes tokens and processes prompts, with shared work counted once.
 
     .. math:: t = \max(t_d, t_p, t_d + t_p - t_0)
@@ -120,15 +121,8 @@ def mixed_seconds(decode_seconds: Any, prefill_seconds: Any, idle_seconds: Any) 
     >>> mixed_seconds(0.02, 0.05, 0.01).round(3).tolist()
     0.06
     """
-    step, prompt, idle = (
-        non_negative(name, value)
-        for name, value in (
-            ("decode_seconds", decode_seconds),
-            ("prefill_seconds", prefill_seconds),
-            ("idle_seconds", idle_seconds),
-        )
-    )
-    return np.asarray(np.maximum(np.maximum(step, prompt), step + prompt - idle))
+    longer = np.maximum(decode_seconds, prefill_seconds)
+    return np.asarray(np.maximum(longer, decode_seconds + prefill_seconds - idle_seconds))
 
 
 @checked
