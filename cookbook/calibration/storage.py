@@ -229,7 +229,8 @@ def fit_network(data: Measured, train: np.ndarray) -> dict[str, float]:
     known = start() | {"usual_download": float(np.median(data.outcome[train]))}
     known_rows = train & (~data.rows.estimated)
 
-    def error(constants: Mapping[str, float]) -> np.ndarray:  # of a chain in which nothing but the network limits
+    # Nothing but the network limits a download, so the rest of the chain is left out.
+    def error(constants: Mapping[str, float]) -> np.ndarray:
         return np.log(storage.instance_network(data.rows, constants) / data.outcome)
 
     _searched("network", known, error, np.full(known_rows.sum(), 1 / known_rows.sum()), known_rows)

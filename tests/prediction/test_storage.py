@@ -17,7 +17,7 @@ from cookbook.prediction.kinds.input_pipeline_arguments import checkpoint_bytes
 from cookbook.prediction.parsing.drives import processor_of
 from cookbook.prediction.parsing.storage import read
 from cookbook.prediction.parsing.tables import measured_table
-from cookbook.prediction.storage import resolve
+from cookbook.prediction.storage import committed, instance_network, predict_rows, resolve
 
 NUMBERS = ["low90", "low80", "predicted", "high80", "high90"]
 DRIVE = "micron-9400-7-68tb-gen4"
@@ -236,6 +236,14 @@ def test_downloads_and_real_data_beat_their_rules():
     assert found["family left out"]["median %"] < found["the median of all"]["median %"] / 2
     real = judgement.real_training()
     assert real["partly serial"] < real["the slower of step and host"] < real["no loss"]
+
+
+def test_nothing_but_the_network_limits_a_download():
+    """So constants are fitted to the rate of the network alone."""
+    data, known = calibration.Measured(calibration.OBJECT_STORE), committed()
+    rates = predict_rows(data.rows, known)["read_rate"]
+    np.testing.assert_allclose(instance_network(data.rows, known), rates, rtol=1e-12)
+    assert (data.rows.why == "").all()
 
 
 def test_intervals_cover_groups_that_were_left_out():
