@@ -45,13 +45,13 @@ def pytest_collection_modifyitems(items):
             item.add_marker(no_browser)
         if EXAMPLES and getattr(item, "function", None) and is_hypothesis_test(item.function):
             shorten(item.function)
-    items.sort(key=lambda item: item.path.name not in LONGEST)
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
 
 
 # Files whose tests share nothing go out test by test, the others as a whole, so that what they share is made once. In
 # tests/browser only the files whose tests share the pages of a site stay whole. The longest go first.
 ONE_BY_ONE = ("test_crawl.py", "test_other_processors.py", "test_hostile.py", "test_hostile_rows.py")
-SHARED_PAGES = ("test_site.py", "test_answers.py")
+SHARED_PAGES = ("tests/browser/test_site.py", "tests/browser/test_answers.py")
 TOGETHER = {"test_validate.py": "calibration", "test_accuracy.py": "calibration"}
 LONGEST = (*TOGETHER, *SHARED_PAGES)
 
@@ -62,7 +62,7 @@ def unit_of_work(test: str) -> str:
     folder, _, file = path.rpartition("/")
     if file == "test_crawl.py" and "[" in case and not case.startswith("test_parameter_sets"):
         return case.partition("[")[2]
-    alone = file in ONE_BY_ONE or (folder.endswith("tests/browser") and file not in SHARED_PAGES)
+    alone = file in ONE_BY_ONE or (folder.endswith("tests/browser") and not path.endswith(SHARED_PAGES))
     return test if alone else TOGETHER.get(file, path)
 
 

@@ -516,7 +516,8 @@ class _Fit:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return factors fitted to some rows by linearised times, and the precision of their logarithms.
 
-        Errors spread as much as those of the round before, which the `first` round has none of.
+        The spread of errors is that of the round before; the `first` round has none before it, and takes
+        `START_SPREAD`.
         """
         share, precision, begun = self.shares(rows), np.eye(len(logs)), logs
         spread = START_SPREAD if first else max(SPREAD_OF_MEDIAN * float(np.median(np.abs(missed))), MIN_ERROR_SPREAD)
