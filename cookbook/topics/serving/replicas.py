@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -43,10 +45,13 @@ MAX_STATES = 512
 # Engines over those that the throughput needs: from here on limits are costly, and the number of the looser limits that
 # are suggested.
 COSTLY_RATIO, LOOSER_RATIO = 3, 1.25
-# Relative error of the rate of a closed loop, and the share of pauses below which requests come at once; most steps.
+# Relative error of the requests in service of a closed loop, and the share of pauses below which requests come at once;
+# most steps.
 TOLERANCE, MAX_SECANTS = 1e-3, 20
 # Share of the capacity up to which clients are an open load; beyond, they wait for each other.
 FULL = 0.98
+# Largest excess over a limit that a search takes to be on a line: e times the limit.
+MAX_EXCESS = 1.0
 COLUMNS = (
     "accelerator",
     "devices",
@@ -117,6 +122,10 @@ class Replicas:
         Tokens whose keys and values fit the group of devices that serves a request.
     slots : float
         Most requests that one engine decodes at once.
+    points : list of tuple of float
+        Rates that were solved for this load, each with the time of an answer, from an idle engine to a full one.
+    loops : dict
+        Closed loops by clients and pause. They begin with the points, so that they are not shared with other loads.
     """
 
     def __init__(
@@ -154,7 +163,15 @@ class Replicas:
         self.slots = max(min(self.costs.max_sequences, self.fitting), 1.0)
         self.costs = replace(self.costs, transfer=self._transfer())
         self.solved = _states(network, machine, options, batching, replace(load, rate=0.0, clients=0.0, think=0.0))
+        self.points = [(0.0, self.shortest), (self.capacity, math.inf)]
+        self.loops = dict[tuple[float, float], dict[str, Any]]()
         self._check_limits()
+
+    def afresh(self) -> Replicas:
+        """Return the same without what a search has solved: a stack has the same figures however it was found."""
+        other = copy(self)
+        other.points, other.loops = [self.points[0], self.points[-1]], {}
+        return other
 
     def _check_length(self) -> None:
         """Refuse requests of a mean length that does not fit the memory of a group."""
@@ -245,16 +262,21 @@ class Replicas:
 
     def _solve(self, load: Load) -> dict[str, Any]:
         """Return the steady state of one engine under a load, solved once whatever the limits."""
-        key = tuple(None if math.isnan(value) else value for value in (load.rate, load.clients, load.think))
+        if load.closed and (load.think or self.policy == SPLIT):
+            if (load.clients, load.think) not in self.loops:
+                self.loops[load.clients, load.think] = self._closed_loop(load)
+            return self.loops[load.clients, load.think]
+        key = (load.clients, None) if load.closed else (None, load.rate)
         if key not in self.solved:
             if len(self.solved) >= MAX_STATES:
                 self.solved.clear()
             self.solved[key] = self._steady(load)
-        return self.solved[key]
+        state = self.solved[key]
+        if not load.closed and (load.rate, state["e2e"]) not in self.points:
+            insort(self.points, (load.rate, state["e2e"]))
+        return state
 
     def _steady(self, load: Load) -> dict[str, Any]:
-        if load.closed and (load.think or self.policy == SPLIT):
-            return self._closed_loop(load)
         if load.clients < 1:  # the one client of an engine shares its time with others
             alone = self._solve(replace(load, clients=1.0))
             return alone | {name: load.clients * alone[name] for name in ("rate", "batch", "busy")}
@@ -280,33 +302,22 @@ class Replicas:
     def _closed_loop(self, load: Load) -> dict[str, Any]:
         """Return the state in which clients send as many requests as are answered: rate x (think + answer) = clients.
 
-        This is the interactive response time law, solved for the rate by secants within a bracket. They are lines
-        through the reciprocal of the time of an answer, which of a processor-sharing queue is a line: from that of an
-        idle engine to 0 at the capacity. Where even a full engine keeps clients waiting, those who are not thinking are
-        the clients of a closed loop.
+        This is the interactive response time law. Where even a full engine keeps clients waiting, those who are not
+        thinking are the clients of a closed loop.
         """
-        think, full = load.think, FULL * self.capacity
-        high = min(full, load.clients / think) if think else full
-        last = below = (0.0, 1 / self.shortest)
-        previous = above = (self.capacity, 0.0)
         for _ in range(MAX_SECANTS):
-            guesses = (_balanced_rate(load, *points) for points in ((previous, last), (below, above)))
-            rate = next((guess for guess in guesses if below[0] < guess < high), high)
-            state = self._solve(load.at_rate(rate))
-            more = 1 - rate * (think + state["e2e"]) / load.clients
-            previous, last = last, (rate, 1 / state["e2e"])
-            below, above, high = (last, above, high) if more > 0 else (below, last, rate)
-            near = TOLERANCE * state["e2e"] / (think + state["e2e"])  # requests in service are what thinking leaves
-            if abs(more) < near or high - below[0] < near * high:
+            rate, state = self._approach(load)
+            if self._settled(load, rate, state["e2e"]) or self._jumps(load):
                 break
-        if high < full or more <= TOLERANCE:
-            if abs(more) > near and below[0] > 0:  # answers jump here: now they are of one state, now of the other
-                under, over = (rate * (think + 1 / answered) for rate, answered in (below, above))
-                low, top = (self._solve(load.at_rate(rate)) for rate, _ in (below, above))
-                state = _between(low, top, (load.clients - under) / (over - under))
+        (low, _), (high, _) = self._bracket(load)
+        if high < self.capacity or _served(load, rate, state["e2e"]) >= 1 - TOLERANCE:
+            if low > 0 and not self._settled(load, rate, state["e2e"]):  # now of one state, now of the other
+                idle, busy = (self._solve(load.at_rate(rate)) for rate in (low, high))
+                under, over = _served(load, low, idle["e2e"]), _served(load, high, busy["e2e"])
+                state = _between(idle, busy, (1 - under) / (over - under))
             return self._hurried(load, state)
         if self.policy == SPLIT:  # the others wait for their first token, as long as Little's law says
-            wait = load.clients / rate - think - state["e2e"]
+            wait = load.clients / rate - load.think - state["e2e"]
             late = {
                 f"{name}{end}": state[f"{name}{end}"] + wait
                 for name in ("ttft", "e2e")
@@ -314,10 +325,42 @@ class Replicas:
             }
             return state | late | {"stable": False}
         for _ in range(3):  # the rate of a full engine hardly depends on how many wait
-            waiting = max(load.clients - rate * think, 1.0)
+            waiting = max(load.clients - rate * load.think, 1.0)
             state = self._solve(replace(load, clients=waiting, think=0.0))
             rate = state["rate"]
         return state | {"stable": False}
+
+    def _approach(self, load: Load) -> tuple[float, dict[str, Any]]:
+        """Return a rate closer to that of a closed loop than the points are, and its state; or a point that is settled.
+
+        It is that where 1 / (time of an answer), which of a processor-sharing queue is a line in the rate, goes through
+        two points: those nearest to the loop, or else those on both sides of it.
+        """
+        nearest = sorted(self.points, key=lambda point: abs(1 - _served(load, *point)))[:2]
+        below, above = self._bracket(load)
+        rate, high = nearest[0][0], min(self._highest(load), above[0])
+        if not self._settled(load, *nearest[0]):
+            guesses = (_balanced_rate(load, *points) for points in (nearest, (below, above)))
+            rate = next((guess for guess in guesses if below[0] < guess < high), high)
+        return rate, self._solve(load.at_rate(rate))
+
+    def _highest(self, load: Load) -> float:
+        """Return the rate above which clients wait for each other, or that of answers without delay if it is lower."""
+        return min(FULL * self.capacity, load.clients / load.think if load.think else math.inf)
+
+    def _settled(self, load: Load, rate: float, answer: float) -> bool:
+        """Return whether clients at a rate have as many requests in service as a closed loop has."""
+        return abs(1 - _served(load, rate, answer)) * (load.think + answer) < TOLERANCE * answer
+
+    def _jumps(self, load: Load) -> bool:
+        """Return whether the time of an answer jumps at the rate of a closed loop, or the loop is above the highest."""
+        (low, answer), (high, _) = self._bracket(load)
+        return (min(high, self._highest(load)) - low) * (load.think + answer) < TOLERANCE * answer * high
+
+    def _bracket(self, load: Load) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the points below and above the rate of a closed loop."""
+        at = bisect_left(self.points, 1.0, key=lambda point: _served(load, *point))
+        return self.points[at - 1], self.points[at]
 
     def _hurried(self, load: Load, state: dict[str, Any]) -> dict[str, Any]:
         """Return the state of clients who think, which for a pause near 0 is that of requests at once.
@@ -364,9 +407,13 @@ class Replicas:
 
     def meets(self, state: dict[str, Any]) -> bool:
         """Return whether enough requests keep both limits; without limits, whether the engines keep up."""
-        if self.limits.absent and not state.get("stable", True):
-            return False
-        return all(self.within(state, name) >= self.limits.kept for name in ("ttft", "tpot"))
+        return self.excess(state) <= 0
+
+    def excess(self, state: dict[str, Any]) -> float:
+        """Return the logarithm of the latency that enough requests keep over its limit; the larger one of both."""
+        if self.limits.absent:
+            return -math.inf if state.get("stable", True) else math.inf
+        return max(self._kept(state, name) - math.log(getattr(self.limits, name)) for name in ("ttft", "tpot"))
 
     def within(self, state: dict[str, Any], name: str) -> float:
         """Return the share of requests that keep one limit, between the percentiles on a logarithmic scale."""
@@ -375,10 +422,14 @@ class Replicas:
 
     def kept_limit(self, state: dict[str, Any], name: str) -> float:
         """Return the limit that enough requests just keep, to two digits [s]."""
-        scale, shares = self._scale(state, name)
-        least = math.exp(np.interp(self.limits.kept, shares, scale))
+        least = math.exp(self._kept(state, name))
         digit = 10 ** (math.floor(math.log10(least)) - 1)
         return float(f"{math.ceil(least / digit + 1e-6) * digit:.2g}")
+
+    def _kept(self, state: dict[str, Any], name: str) -> float:
+        """Return the logarithm of the latency within which enough requests are [log s]."""
+        scale, shares = self._scale(state, name)
+        return float(np.interp(self.limits.kept, shares, scale))
 
     def _scale(self, state: dict[str, Any], name: str) -> tuple[list[float], list[float]]:
         """Return logarithms of latencies [log s], and the shares of requests below them."""
@@ -388,27 +439,60 @@ class Replicas:
         return [low, *scale, high], [0.05, 0.5, 0.95, 0.99, 1.0]
 
     def fewest(self, best: float = math.inf) -> int:
-        """Return the fewest engines that serve the load within the limits; refuse those of `best` devices or more."""
-        self._beats(1, best)
+        """Return the fewest engines that serve the load within the limits; refuse those of `best` devices or more.
+
+        They are above a number that misses the limits and not above one that keeps them, each with its excess.
+        """
         at_once = self.load.closed and not self.load.think
-        high = least = 1 if at_once else self.fewest_by_load
-        gap = 1
+        least = 1 if at_once else self.fewest_by_load
         self._beats(least, best)
-        while high <= MAX_ENGINES and not self.meets(self.solve(high)):
-            if gap == 1:
-                self._alone_limits()
-            least, high, gap = high + 1, high + gap, 2 * gap
+        missed, kept = self._known(least)
+        while (least := math.floor(missed[0]) + 1) < math.ceil(min(kept[0], MAX_ENGINES + 1)):
             self._beats(least, best)
-        if high > MAX_ENGINES:
+            if math.isnan(missed[1]):
+                number, excess = self._near(least)
+            elif math.isnan(kept[1]):
+                number, excess = self._alone()
+            else:
+                number, excess = self._near(_between_integers(missed, kept))
+            missed, kept = (missed, (number, excess)) if excess <= 0 else ((number, excess), kept)
+        if least > MAX_ENGINES:
             raise ValueError(
                 f"ttft and tpot: more than {MAX_ENGINES:,} engines of {self.engine_devices} × {self.name} would be "
                 f"needed; {self.relaxed()}, or take a larger tp"
             )
-        while least < high:
-            middle = (least + high) // 2
-            least, high = (least, middle) if self.meets(self.solve(middle)) else (middle + 1, high)
-            self._beats(least, best)
-        return high
+        return math.ceil(kept[0])
+
+    def _known(self, least: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the closest numbers of engines that miss and that keep the limits at the points; `least` is enough."""
+        missed, kept = (least - 1.0, math.nan), (math.inf, math.nan)
+        if self.load.closed and not self.load.think:
+            return missed, kept
+        known = self.points[-2:0:-1]  # from the busiest on
+        at = bisect_left(known, True, key=lambda point: self._excess_at(*point)[1] <= 0)
+        for point in known[max(at - 1, 0) : at + 1]:
+            number, excess = self._excess_at(*point)
+            if excess <= 0 and number <= self.most_engines:
+                kept = max(number, least), excess
+            elif excess > 0 and number >= least:
+                missed = number, excess
+        return missed, kept
+
+    def _excess_at(self, rate: float, answer: float) -> tuple[float, float]:
+        """Return the number of engines that serve the load at a rate each, and the excess over the limits."""
+        engines, state = 1 / _served(self.load, rate, answer), self._solve(self.load.at_rate(rate))
+        if self.load.closed:
+            state = self._hurried(self.load.share(engines), state)
+        return engines, self.excess(state)
+
+    def _near(self, engines: int) -> tuple[float, float]:
+        """Return this number of engines, or of users who think one close to it, and the excess over the limits."""
+        load = self.load.share(engines)
+        if load.closed and load.think:
+            rate, state = self._approach(load)
+            if not (self._settled(load, rate, state["e2e"]) or self._jumps(load)):
+                return self._excess_at(rate, state["e2e"])
+        return engines, self.excess(self._solve(load))
 
     def _beats(self, least: int, best: float) -> None:
         """Refuse at once where `least` engines are on no fewer devices than the best so far."""
@@ -443,14 +527,19 @@ class Replicas:
         times = engines / self.fewest_by_load
         return f"the limits need {times:.2g}× the devices that the throughput does; {self.relaxed()}"
 
-    def _alone_limits(self) -> None:
-        """Refuse limits that requests of these lengths do not keep even where none waits for another."""
-        engines = self.load.clients if self.load.closed else 1e3 * self.load.rate / self.capacity
-        state = self.solve(max(engines, 1.0))
+    def _alone(self) -> tuple[float, float]:
+        """Return the most engines, and the excess over the limits; refuse limits that not even those keep."""
+        state = self.solve(self.most_engines)
         for name in ("ttft", "tpot"):
             if self.within(state, name) < self.limits.kept:
                 share = f" for {units.percent(self.limits.kept)} of the requests"
                 self._too_tight(name, self.kept_limit(state, name), share)
+        return self.most_engines, self.excess(state)
+
+    @property
+    def most_engines(self) -> float:
+        """Number of engines on which no request waits for another: of clients, one for each."""
+        return max(self.load.clients if self.load.closed else 1e3 * self.load.rate / self.capacity, 1.0)
 
     def row(self, engines: int, price: Price, seed: int | None) -> dict[str, Any]:
         """Return one row of the table; of a simulation where a seed is given."""
@@ -538,7 +627,9 @@ class Replicas:
         limits = replace(self.limits, ttft=self.limits.ttft / factor, tpot=self.limits.tpot / factor)
         load = self.load.in_units(factor)
         try:
-            engines = Replicas(self.network, self.machine, self.options, self.batching, load, limits).fewest()
+            other = Replicas(self.network, self.machine, self.options, self.batching, load, limits)
+            other.points, other.loops = self.points, self.loops
+            engines = other.fewest()
         except ValueError:
             return math.nan
         return float(engines * self.unit_devices)
@@ -634,10 +725,22 @@ def _between(state: dict[str, Any], other: dict[str, Any], share: float) -> dict
     return mean | {"stable": other["stable"]}
 
 
+def _between_integers(missed: tuple[float, float], kept: tuple[float, float]) -> int:
+    """Return a number of engines between two, where the excess is 0 on a line over the load of one engine."""
+    over, under = (min(abs(excess), MAX_EXCESS) for _, excess in (missed, kept))
+    load = (under / missed[0] + over / kept[0]) / (over + under)
+    return min(max(round(1 / load), math.floor(missed[0]) + 1), math.ceil(kept[0]) - 1)
+
+
+def _served(load: Load, rate: float, answer: float) -> float:
+    """Return the share of a load that one engine serves at a rate, where an answer takes this time."""
+    return rate * (load.think + answer) / load.clients if load.closed else rate / load.rate
+
+
 def _balanced_rate(load: Load, point: tuple[float, float], other: tuple[float, float]) -> float:
-    """Return the rate of clients who think, where 1 / (time of an answer) is a line through points (rate, value)."""
-    slope = (other[1] - point[1]) / (other[0] - point[0])
-    start, thinking = point[1] - slope * point[0], load.think * slope
+    """Return the rate of clients who think, where 1 / (time of an answer) is a line through points (rate, time)."""
+    slope = (1 / other[1] - 1 / point[1]) / (other[0] - point[0])
+    start, thinking = 1 / point[1] - slope * point[0], load.think * slope
     # (clients - think rate) (start + slope rate) = rate
     half = (1 + load.think * start - load.clients * slope) / 2
     root = half**2 + thinking * load.clients * start

@@ -530,7 +530,7 @@ def _row(
     stacks, reasons, assumed = _stacks(question, machine, count)
     if stacks:
         stack = min(stacks, key=lambda stack: stack.devices)
-        row |= stack.replicas.row(stack.engines, price, question.seed)
+        row |= stack.replicas.afresh().row(stack.engines, price, question.seed)
         if count is None:
             row["costly"] = stack.replicas.costly(stack.engines)
             row |= stack.replicas.fewest_at_ends()
