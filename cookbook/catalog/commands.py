@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -182,8 +183,13 @@ def launch(command: str, engine: str, settings: Mapping[str, Any], check: Mappin
 
 def _rows(**cells: str) -> list[dict[str, Any]]:
     """Return the rows of the table with these cells."""
-    rows = table("engine_flags")
-    return rows[(rows[list(cells)] == list(cells.values())).all(axis=1)].to_dict("records")
+    return [row for row in _flags() if cells.items() <= row.items()]
+
+
+@lru_cache(maxsize=1)
+def _flags() -> list[dict[str, Any]]:
+    """Return all rows of the table, read once."""
+    return table("engine_flags").to_dict("records")
 
 
 def _written(

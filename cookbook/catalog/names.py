@@ -215,9 +215,6 @@ def _named_tables(directory: Path) -> tuple[str, ...]:
     return tuple(table for table in table_names(directory) if schema(table, directory).key)
 
 
-CACHED = (index, _makers, unbranded, shared, _similar, _alike, _named_tables)
-
-
 def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     """Return the key of a row from any usual spelling.
 
@@ -251,6 +248,11 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
         raise refused("kind", kind, f"is no table whose rows have names; nearest: {suggestions}")
     if not isinstance(name, str):
         raise refused("name", name, f"must be text, such as {next(iter(index(kind, folder).values()))!r}")
+    return _key(kind, name, folder)
+
+
+@lru_cache(maxsize=4096)
+def _key(kind: str, name: str, folder: Path) -> str:
     by_spelling, shared_keys = index(kind, folder), shared(kind, folder)
     normalised = normalise(name[: 2 * NAME_LETTERS])
     others = map(normalise, stems(name)) if kind == "models" else ()
@@ -265,6 +267,9 @@ def lookup(kind: str, name: str, directory: str | Path | None = None) -> str:
     if short in unbranded(kind, folder):
         return unbranded(kind, folder)[short]
     raise UnknownName(kind, name, list(_alike(kind, name[:NAME_LETTERS], folder)))
+
+
+CACHED = (index, _makers, unbranded, shared, _similar, _alike, _named_tables, _key)
 
 
 def row(kind: str, name: str) -> pd.Series:
