@@ -158,10 +158,14 @@ def number_formats(scenario: Scenario, engine: Coded) -> tuple[str, str, str]:
 
 def _number_formats(s: Scenario, engine: Coded) -> tuple[Coded, Coded, Coded]:
     """Return formats of published weights, of products with stored weights, and of the cache."""
-    published = together(s.words("model"), s.words("precision"), s.words("weights_format"), engine).map(_published).compact()
-    usual = together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator"), published).map(
-        _formats
-    ).compact()
+    published = (
+        together(s.words("model"), s.words("precision"), s.words("weights_format"), engine).map(_published).compact()
+    )
+    usual = (
+        together(s.words("precision"), s.words("weights_format"), engine, s.words("accelerator"), published)
+        .map(_formats)
+        .compact()
+    )
     return (
         published,
         usual,

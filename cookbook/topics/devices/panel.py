@@ -177,7 +177,7 @@ def _controls() -> tuple[Control, ...]:
             limit=MAX_DEVICES,
             own=options.own_accelerator(),
             plain=options.plain_device,
-            short=_short,
+            short=short_name,
             tooltip="Two to twelve devices, one of each; custom… takes a device like another with changed values",
         ),
         Choice(
@@ -226,10 +226,6 @@ def _controls() -> tuple[Control, ...]:
             place="picture",
         ),
     )
-
-
-def _short(name: str) -> str:
-    return name.split(" (")[0]
 
 
 def _software() -> tuple[tuple[str, str, str, str], ...]:
@@ -332,7 +328,8 @@ class Compared:
         """Return the operations of one forward pass on the selected device."""
         row = self.looked
         if not row["precision"] or not math.isfinite(row["ridge"]):
-            reason = row["why"] or "its memory bandwidth is not known"
+            missing = "memory bandwidth" if math.isfinite(row["peak_flops"]) else f"peak in {row['precision']}"
+            reason = row["why"] or f"its {missing} is not known"
             raise Refused(Refusal(f"{row['name']} has no roofline here: {reason}", field="on"))
         return operations(self.model, self.device, self.batch, precision=row["precision"])
 
@@ -438,20 +435,22 @@ def _picture_title(view: Compared, picture: str) -> str:
     """Return the takeaway of the chart."""
     if picture == "roofline":
         slow = float(view.ops.loc[view.ops["bound_by"] == "memory", "share"].sum())
-        return f"{_short(view.looked['name'])}: memory limits {percent(slow)} of the time of a forward pass, unfused"
+        return (
+            f"{short_name(view.looked['name'])}: memory limits {percent(slow)} of the time of a forward pass, unfused"
+        )
     rows, ahead = view.known(picture), view.lead(picture)
     if ahead is None:
         return f"{view.nothing} {view.title.partition(' (')[0]}"
     if not ahead.named:
-        return undecided(rows["name"].map(_short).tolist(), ahead)
+        return undecided(rows["name"].map(short_name).tolist(), ahead)
     point, first, last = COLUMNS[picture][0], rows.iloc[0], rows.iloc[-1]
     best = BEST[picture].format(VERB[view.phase])
-    takeaway = f"{_short(first['name'])} {best}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
+    takeaway = f"{short_name(first['name'])} {best}: {WRITE.get(picture, figure)(first[point])} {UNIT[picture]}"
     if len(rows) == 1:
         return takeaway
     if picture == "throughput":
-        return f"{takeaway}, {ratio(first[point] / last[point])} times as fast as {_short(last['name'])}"
-    return f"{takeaway}; {_short(last['name'])} needs {ratio(last[point] / first[point])} times as much"
+        return f"{takeaway}, {ratio(first[point] / last[point])} times as fast as {short_name(last['name'])}"
+    return f"{takeaway}; {short_name(last['name'])} needs {ratio(last[point] / first[point])} times as much"
 
 
 def _answer(view: Compared, picture: str) -> str:
@@ -465,7 +464,10 @@ def _answer(view: Compared, picture: str) -> str:
     first, tied = rows.iloc[0], rows.iloc[[*ahead.tied]]
     ends = f"{write(first[low])}-{write(first[high])}"
     tokens = f", {figure(first['tokens_per_s'])} tokens/s" if fast and first["tokens_per_s"] > 0 else ""
-    head, interval = undecided(rows["name"].map(_short).tolist(), ahead, "**"), "interval (80 %)" if fast else "range"
+    head, interval = (
+        undecided(rows["name"].map(short_name).tolist(), ahead, "**"),
+        "interval (80 %)" if fast else "range",
+    )
     if ahead.named:
         does = f"{short_name(first['name'])} {BEST[picture].format(VERB[view.phase])}"
         head = (
@@ -475,14 +477,14 @@ def _answer(view: Compared, picture: str) -> str:
     else:
         head += (
             f". Range: {write(tied[low].min())}-{write(tied[high].max())} {UNIT[picture]} for {work}; "
-            f"{_short(first['name'])} {write(first[point])} {UNIT[picture]}{tokens} ({ends})."
+            f"{short_name(first['name'])} {write(first[point])} {UNIT[picture]}{tokens} ({ends})."
         )
     return f"{head} {_looked(view, picture)}{_full(view)}{_lacking(view, picture)}"
 
 
 def _full(view: Compared) -> str:
     """Devices whose memory is too small, which are not ranked."""
-    full = view.table.loc[view.table["fits"] == "no", "name"].map(_short).tolist()
+    full = view.table.loc[view.table["fits"] == "no", "name"].map(short_name).tolist()
     return f" Memory: it does not fit {listed(full, 2)}." if full else ""
 
 
@@ -493,7 +495,7 @@ def _lacking(view: Compared, picture: str) -> str:
         return ""
     row = lacks.iloc[0]
     more = f", and {len(lacks) - 1} more" if len(lacks) > 1 else ""
-    return f" No value: {_short(row['name'])} ({text.short(row[COLUMNS[picture][3]])}){more}."
+    return f" No value: {short_name(row['name'])} ({text.short(row[COLUMNS[picture][3]])}){more}."
 
 
 def _looked(view: Compared, picture: str) -> str:
@@ -503,9 +505,10 @@ def _looked(view: Compared, picture: str) -> str:
     start = f"Selected: {row['name']}, {_range(row, picture, True)}"
     if picture == "throughput":
         fits = ", and does not fit its memory" if row["fits"] == "no" else ""
+        peak, share = row["peak_flops"] / 1e12, row["share_of_peak"]
+        reached = f"{percent(share)} of the peak of {figure(peak)} TFLOP/s" if peak > 0 else "of which no peak is known"
         return (
-            f"{start} in {row['precision']}, {percent(row['share_of_peak'])} of the peak of "
-            f"{figure(row['peak_flops'] / 1e12)} TFLOP/s{fits}; {_range(row, 'energy', True)}, "
+            f"{start} in {row['precision']}, {reached}{fits}; {_range(row, 'energy', True)}, "
             f"{_range(row, 'cost', True)}."
         )
     if picture == "energy":
@@ -578,7 +581,7 @@ def _per_device(view: Compared, picture: str, title: str, pinned: View | None) -
         for row in table.to_dict("records")
     ]
     several = table["precision"].replace("", np.nan).nunique() > 1
-    names = table["name"].map(_short).mask(table["name"].map(_short).duplicated(keep=False), table["name"])
+    names = table["name"].map(short_name).mask(table["name"].map(short_name).duplicated(keep=False), table["name"])
     frame = pd.DataFrame(
         {
             "row": names + (", " + table["precision"]).where(several & (table["precision"] != ""), ""),

@@ -399,9 +399,11 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     even, reason = _even(comparison)
     shown, table, data = _shown(values["picture"], comparison, even, reason)
     best = comparison.best
-    answer = f"{_answer(comparison, even, reason, title_of(values['model']))}{quoted_price('places', values)}"
+    answer = _answer(comparison, even, reason, title_of(values["model"]))
+    own = f"{quoted_price('places', values)} {assumed(values['model'])}".rstrip()
+    laptop = "" if own.count(": ") > 1 else _laptop(comparison)  # five facts are enough; the table shows it
     return View(
-        answer=f"{answer} {assumed(values['model'])}".rstrip(),
+        answer=f"{answer}{laptop}{own}",
         headline={"cost": float(_frame(comparison).loc[best, "usd"])} if best else {},
         chips=_chips(comparison),
         picture=shown,
@@ -465,7 +467,7 @@ def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network
         row = timed.loc[timed["hours"].idxmin()] if len(timed) else frame.iloc[0]
         return (
             f"**None of {counted(len(frame), 'option')}** is feasible. Workload: {network}. Nearest: {row['name']}, "
-            f"{row['why']}.{_laptop(comparison)}"
+            f"{row['why']}."
         )
     row, count = frame.loc[best], int(frame["will_do"].sum())
     several = f" for {row['units']:.0f} machines" if row["units"] > 1 else ""
@@ -477,7 +479,7 @@ def _answer(comparison: WhereToRun, even: BreakEven | None, reason: str, network
         f"**{dollars(row['usd'])}** over {horizon(comparison.task.years)}: {row['name']} {among}. Interval (80 %): "
         f"{band}{several}; the cheapest in {percent(comparison.odds[best])} of Monte Carlo samples. Run: "
         f"{dollars(row['usd_per_run'])} and {human(row['hours'] * 3600, 's')} for {network}{after}{bought}. "
-        f"Own or rent: {_meets(comparison, even, reason)}{_laptop(comparison)}"
+        f"Own or rent: {_meets(comparison, even, reason)}"
     )
 
 

@@ -446,7 +446,7 @@ class Replicas:
         at_once = self.load.closed and not self.load.think
         least = 1 if at_once else self.fewest_by_load
         self._beats(least, best)
-        missed, kept = self._known(least)
+        (missed, kept), last = self._known(least), None
         while (least := math.floor(missed[0]) + 1) < math.ceil(min(kept[0], MAX_ENGINES + 1)):
             self._beats(least, best)
             if math.isnan(missed[1]):
@@ -455,7 +455,10 @@ class Replicas:
                 number, excess = self._alone()
             else:
                 number, excess = self._near(_between_integers(missed, kept))
-            missed, kept = (missed, (number, excess)) if excess <= 0 else ((number, excess), kept)
+            end, again, last = (number, _clipped(excess)), last is (excess <= 0), excess <= 0
+            if again:  # an end that stays counts half each time, so that it does not hold up the search
+                missed, kept = ((missed[0], missed[1] / 2), kept) if last else (missed, (kept[0], kept[1] / 2))
+            missed, kept = (missed, min(kept, end)) if last else (max(missed, end), kept)
         if least > MAX_ENGINES:
             raise ValueError(
                 f"ttft and tpot: more than {MAX_ENGINES:,} engines of {self.engine_devices} × {self.name} would be "
@@ -473,9 +476,9 @@ class Replicas:
         for point in known[max(at - 1, 0) : at + 1]:
             number, excess = self._excess_at(*point)
             if excess <= 0 and number <= self.most_engines:
-                kept = max(number, least), excess
+                kept = max(number, least), _clipped(excess)
             elif excess > 0 and number >= least:
-                missed = number, excess
+                missed = number, _clipped(excess)
         return missed, kept
 
     def _excess_at(self, rate: float, answer: float) -> tuple[float, float]:
@@ -725,9 +728,13 @@ def _between(state: dict[str, Any], other: dict[str, Any], share: float) -> dict
     return mean | {"stable": other["stable"]}
 
 
+def _clipped(excess: float) -> float:
+    return min(max(excess, -MAX_EXCESS), MAX_EXCESS)
+
+
 def _between_integers(missed: tuple[float, float], kept: tuple[float, float]) -> int:
     """Return a number of engines between two, where the excess is 0 on a line over the load of one engine."""
-    over, under = (min(abs(excess), MAX_EXCESS) for _, excess in (missed, kept))
+    over, under = missed[1], -kept[1]
     load = (under / missed[0] + over / kept[0]) / (over + under)
     return min(max(round(1 / load), math.floor(missed[0]) + 1), math.ceil(kept[0]) - 1)
 

@@ -143,6 +143,21 @@ def test_a_device_without_a_roofline_says_why(panel: Any) -> None:
     assert "Alveo U250 has no roofline here" in panel.answer and panel.shown["error"]
 
 
+def test_a_device_without_a_peak_in_the_format_says_so() -> None:
+    panel = cb.panels.accelerators(
+        accelerators=["xeon-e5-2698-v4", "apple-m2-max"], precision="fp16", on="apple-m2-max"
+    )
+    assert "in fp16, of which no peak is known;" in panel.answer and "nan" not in panel.answer
+    panel.update(picture="roofline")
+    assert "has no roofline here: its peak in fp16 is not known." in panel.answer
+
+
+def test_a_part_of_a_board_is_not_told_as_the_board() -> None:
+    panel = cb.panels.accelerators(accelerators=["k80-die", "v100-sxm3-32gb"], on="v100-sxm3-32gb", picture="cost")
+    for words in (panel.answer, panel.shown["signals"]["live_title"]):
+        assert words.startswith("Tesla K80 (one GK210) is cheapest: ")
+
+
 def test_pin_compares_and_leaves_a_ghost(panel: Any) -> None:
     assert all(value is None for value in panel.columns["before"])
     before = dict(zip(panel.columns["value"], panel.columns["point"], strict=True))

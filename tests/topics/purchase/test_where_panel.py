@@ -31,6 +31,14 @@ def test_the_answer_names_the_cheapest_with_band_and_break_even(panel: Any) -> N
     pd.testing.assert_frame_equal(panel.frame.set_index("place"), found.frame())
 
 
+def test_a_price_and_a_network_of_ones_own_leave_no_room_for_the_laptop() -> None:
+    blocks = {"depths": [3, 4, 6, 3], "hidden_sizes": [256, 512, 1024, 2048], "layer_type": "bottleneck"}
+    panel = cb.panels.where_to_run(model={"model_type": "resnet", **blocks}, batch=4)
+    assert " Laptop: " in panel.answer and " Assumed: " in panel.answer and " Price: " not in panel.answer
+    panel.update(hourly=1)
+    assert " Laptop: " not in panel.answer and " Assumed: " in panel.answer and " Price: " in panel.answer
+
+
 def test_rules_filter_before_prices(panel: Any) -> None:
     panel.update(private="in house", deadline="60 d")
     rows = panel.frame[panel.frame["will_do"]]
