@@ -571,13 +571,13 @@ def dollar_range(low: float, high: float) -> str:
 
     Examples
     --------
-    >>> dollar_range(9541, 35500), dollar_range(941_000, 2.69e6), dollar_range(20, 35500)
-    ('$9.54 k to $35.5 k', '$0.941 M to $2.69 M', '$20 to $35.5 k')
+    >>> dollar_range(9541, 35500), dollar_range(6000, 55_000), dollar_range(941_000, 2.69e6), dollar_range(20, 35500)
+    ('$9.54 k to $35.5 k', '$6 k to $55 k', '$0.941 M to $2.69 M', '$20 to $35.5 k')
     """
     most = dollars(high)
     unit = most.rpartition(" ")[2]
     near = unit in MONEY and low >= high / WIDE and not dollars(low).endswith(f" {unit}")
-    return f"{f'{dollars(low / MONEY[unit])} {unit}' if near else dollars(low)} to {most}"
+    return f"{f'${_digits(low / MONEY[unit])} {unit}' if near else dollars(low)} to {most}"
 
 
 def large(count: float) -> str:

@@ -330,13 +330,14 @@ def _log_error(rows: Rows, seconds: np.ndarray) -> np.ndarray:
 
 
 def measured_seconds(rows: Rows) -> np.ndarray:
-    """Return the measured time of a step, whether the outcome is a time or a rate."""
+    """Return the measured time of a step, whether the outcome is a time or a rate; NaN where there is no answer."""
     one, two = (
         np.asarray(rows.module.outcome(rows.scenarios, np.full(len(rows.measured), seconds)), dtype=float)
         for seconds in (1.0, 2.0)
     )
     with np.errstate(all="ignore"):
-        return np.where(two > one, rows.measured / one, one / rows.measured)
+        seconds = np.where(two > one, rows.measured / one, one / rows.measured)
+    return np.where(seconds > 0, seconds, np.nan)
 
 
 def _median_share(rows: Rows, share: np.ndarray, train: np.ndarray, out: np.ndarray, by: Sequence[str]) -> np.ndarray:
