@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from syntax import package_trees
 
 import cookbook as cb
 from cookbook.catalog.calls import as_python
@@ -18,10 +19,6 @@ from cookbook.result import MOST_ROWS, Result, card, html_text, plain
 from cookbook.topics.costs.cost import Price
 
 PACKAGE = Path(cb.__file__).parent
-TREES = {
-    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
 # Aids of lessons print text of their own and have no figures.
 WITHOUT_FIGURES = {"lesson.py"}
 
@@ -30,7 +27,7 @@ def functions(*names: str) -> list[str]:
     """Modules that define a function or method of one of these names, once for each."""
     return [
         path
-        for path, tree in TREES.items()
+        for path, tree in package_trees().items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and node.name in names
     ]
@@ -44,7 +41,7 @@ def test_one_function_draws_cards_and_one_makes_plain_values(names):
 def test_every_result_stands_on_one_base():
     """Whatever shows itself as HTML with figures takes repr, card, table and plain values from `Result`."""
     bare = set()
-    for path, tree in TREES.items():
+    for path, tree in package_trees().items():
         for node in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef)):
             own = {each.name for each in node.body if isinstance(each, ast.FunctionDef)}
             bases = {each.id for each in node.bases if isinstance(each, ast.Name)}

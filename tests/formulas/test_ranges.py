@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from syntax import tree_of
 
 from cookbook.formulas import _arguments
 from cookbook.formulas._arguments import AtLeastOne, Fraction, NonNegative, Positive, checked
@@ -134,7 +135,7 @@ def test_calls_that_python_refuses_name_the_formula(wrong):
 def test_bodies_check_only_what_no_signature_can_state():
     found = set()
     for path in (FORMULAS / f"{module}.py" for module in MODULES):
-        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for function in ast.walk(tree_of(path)):
             if isinstance(function, ast.FunctionDef):
                 calls = (node for node in ast.walk(function) if isinstance(node, ast.Call))
                 found |= {

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from syntax import PACKAGE, tree_of
 
 import cookbook
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "cookbook"
 FLOORS = {
     "namespace": 1,
     "units": 1,
@@ -68,11 +68,6 @@ def room(path: Path) -> str:
     """Module or subpackage of cookbook that `path` belongs to; empty for the top files."""
     first = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     return "" if first.startswith("__") else first
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 @cache

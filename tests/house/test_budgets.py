@@ -5,10 +5,10 @@ import re
 import subprocess
 import sys
 import tomllib
-from functools import cache
 from pathlib import Path
 
 import pytest
+from syntax import PACKAGE, tree_of
 
 import cookbook
 
@@ -23,7 +23,6 @@ MOST_STATEMENTS_OF_A_MODULE = 400
 MOST_NAMES = 40  # of the front door; the last is `cb.crossbar`, formulas that a reader swaps in recipe 15
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "cookbook"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 each_module = pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 
@@ -35,11 +34,6 @@ def project_files() -> list[Path]:
     if listed.returncode:
         return [path for path in ROOT.rglob("*") if path.is_file() and ".venv" not in path.parts]
     return [ROOT / name for name in listed.stdout.split("\0") if name and (ROOT / name).is_file()]
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def statements(tree: ast.AST) -> int:

@@ -8,11 +8,11 @@ import re
 from pathlib import Path
 
 import pytest
+from syntax import PACKAGE, tree_of
 
 import cookbook
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "cookbook"
 MODULES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "__main__.py"]
 UNIT = re.compile(r"\[[^\[\]]+\]")
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -34,7 +34,7 @@ def dotted(path: Path) -> str:
 def functions(path: Path) -> list[tuple[str, ast.FunctionDef]]:
     """Public functions of a module and public methods of its public classes."""
     found = []
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+    for node in tree_of(path).body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             found += [(f"{node.name}.{item.name}", item) for item in node.body if isinstance(item, ast.FunctionDef)]
         elif isinstance(node, ast.FunctionDef):
@@ -91,7 +91,7 @@ def described(section: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_modules_and_classes_say_what_they_are(path):
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = tree_of(path)
     assert ast.get_docstring(tree), f"{path.name} has no docstring"
     for node in tree.body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -101,7 +101,7 @@ def test_modules_and_classes_say_what_they_are(path):
 @pytest.mark.parametrize("path", MODULES, ids=dotted)
 def test_docstrings_begin_with_a_noun_or_a_verb(path):
     """ "Return the number of ...", or a noun phrase: subject, verb, object."""
-    names = questions(ast.parse(path.read_text(encoding="utf-8")))
+    names = questions(tree_of(path))
     assert not names, f"{names}: begin with 'Return ...' or a noun phrase, not with {', '.join(QUESTION_WORDS)}"
 
 

@@ -2,13 +2,12 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
+from syntax import PACKAGE, package_trees, tree_of
 
 from cookbook.catalog.parts import part_groups
 
-PACKAGE = Path(__file__).resolve().parents[2] / "cookbook"
 # Idea -> its home, words that name functions of it, arguments that they take, and libraries that have it.
 IDEAS = {
     "quantile of Student's t": (
@@ -89,28 +88,22 @@ def checks_of(tree: ast.AST) -> list[str]:
     return [node.name for node in found if tells_flags_from_numbers(node)]
 
 
-@pytest.fixture(scope="module")
-def trees():
-    return {
-        path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-        for path in sorted(PACKAGE.rglob("*.py"))
-    }
-
-
 @pytest.mark.parametrize("idea", IDEAS)
-def test_an_idea_has_one_definition(trees, idea):
+def test_an_idea_has_one_definition(idea):
     home, words, arguments, _ = IDEAS[idea]
-    found = [f"{name}:{each}" for name, tree in trees.items() for each in functions_of(tree, words, arguments)]
+    found = [
+        f"{name}:{each}" for name, tree in package_trees().items() for each in functions_of(tree, words, arguments)
+    ]
     assert found == [home], f"{idea}: call {home} in place of {set(found) - {home}}"
 
 
-def test_parts_of_a_step_are_named_in_one_table(trees):
+def test_parts_of_a_step_are_named_in_one_table():
     """Parts of predictions, colours, titles and explanations are columns of data/parts.csv, and no mapping of code."""
     assert mappings_of(
         ast.parse("NAMES = {'launch': 1, 'bubble': 2, 'waiting': 3}"), {"launch", "bubble", "x", "y"}
     ) == [1]
     names = set(part_groups())
-    found = {name: lines for name, tree in trees.items() if (lines := mappings_of(tree, names))}
+    found = {name: lines for name, tree in package_trees().items() if (lines := mappings_of(tree, names))}
     assert not found, f"{found}: ask cookbook.catalog.parts.part_groups"
 
 
@@ -122,9 +115,9 @@ def mappings_of(tree, names):
 
 
 @pytest.mark.parametrize("idea", IDEAS)
-def test_only_its_home_imports_a_library_for_it(trees, idea):
+def test_only_its_home_imports_a_library_for_it(idea):
     for library, homes in IDEAS[idea][3].items():
-        users = tuple(name for name, tree in trees.items() if library in libraries_of(tree))
+        users = tuple(name for name, tree in package_trees().items() if library in libraries_of(tree))
         assert users == homes, f"{idea}: {users} import {library}"
 
 
@@ -135,9 +128,9 @@ def test_values_of_the_table_of_constants_are_read_in_one_place():
     assert users == {"catalog/tables.py", "topics/analog/panel.py"}, f"{users}: call cookbook.catalog.constant"
 
 
-def test_arguments_are_checked_in_one_place(trees):
+def test_arguments_are_checked_in_one_place():
     """A public function declares its arguments: `checked` and `Field` of catalog/fields read them, in one wording."""
-    found = {f"{name}:{each}" for name, tree in trees.items() if name != CHECKS for each in checks_of(tree)}
+    found = {f"{name}:{each}" for name, tree in package_trees().items() if name != CHECKS for each in checks_of(tree)}
     assert found == set(ELSEWHERE), f"declare {found - set(ELSEWHERE)} in {CHECKS}; gone: {set(ELSEWHERE) - found}"
 
 
@@ -148,7 +141,7 @@ def test_a_check_by_hand_is_found():
         "def shown(value):\n    return isinstance(value, bool)\ndef text(value):\n    raise ValueError"
     )
     assert checks_of(planted) == ["whole", "flag"]
-    one = next(tree for name, tree in ((CHECKS, ast.parse((PACKAGE / CHECKS).read_text(encoding="utf-8"))),))
+    one = tree_of(PACKAGE / CHECKS)
     assert {"to_number", "_flag"} <= set(checks_of(one))
 
 

@@ -8,11 +8,11 @@ import itertools
 import math
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from syntax import package_trees
 
 from cookbook.catalog.refusals import code_of
 from cookbook.prediction.engine import estimate
@@ -21,17 +21,12 @@ from cookbook.progress_bar import progress_bar
 from cookbook.topics.sweeps.exploring import pareto_front
 
 FRONT, BARS = {"front", "fronts", "pareto", "dominated"}, {"bar", "progress_bar", "progressbar"}
-PACKAGE = Path(__file__).resolve().parents[2] / "cookbook"
-TREES = {
-    path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text(encoding="utf-8"))
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
 
 
 def test_one_engine_sums_up_the_parts_of_a_step():
     """What is swept or searched goes through `engine.estimate`; no other module calls the terms of a kind."""
     engine = {"step_parts", "memory_parts", "step_seconds", "impossible", "tokens"}
-    for name, tree in TREES.items():
+    for name, tree in package_trees().items():
         if name.startswith(("topics/", "panels/")):
             imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
             terms = [node for node in imports if (node.module or "").startswith("cookbook.prediction.kinds")]
@@ -77,7 +72,7 @@ def test_rows_of_a_grid_are_estimated_as_single_rows():
 def test_one_function_finds_a_pareto_front():
     nodes = [
         (name, node)
-        for name, tree in TREES.items()
+        for name, tree in package_trees().items()
         for node in tree.body
         if isinstance(node, (ast.FunctionDef, ast.ClassDef))
     ]
@@ -96,7 +91,7 @@ def test_of_equal_points_the_first_row_is_on_the_front_and_what_is_beaten_at_the
 def test_one_function_shows_how_far_a_computation_is():
     """Whatever asks whether standard error is a screen draws on it, and whatever is called a bar of progress."""
     draws, named = set(), set()
-    for name, tree in TREES.items():
+    for name, tree in package_trees().items():
         for node in ast.walk(tree):
             if isinstance(node, ast.Attribute) and ast.unparse(node) == "sys.stderr.isatty":
                 draws.add(name)
@@ -110,7 +105,7 @@ def test_pools_are_used_by_what_they_document(name: str) -> None:
     """Retries are those of dask, and a pool ends with its first dead worker: nobody looks inside one."""
     private = {
         ast.unparse(node)
-        for node in ast.walk(TREES[name])
+        for node in ast.walk(package_trees()[name])
         if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__")
     }
     assert not {each for each in private if not each.startswith("self.")}

@@ -10,6 +10,7 @@ import nbformat
 import pandas as pd
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from syntax import tree_of
 
 import cookbook as cb
 from cookbook.charts.card import panel_card
@@ -294,6 +295,6 @@ def test_the_reference_has_every_public_name(root, texts):
     paths = sorted((root / "cookbook" / "formulas").glob("[a-z]*.py"))
     assert paths
     for path in paths:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
                 assert f'id="cookbook.formulas.{path.stem}.{node.name}"' in reference, f"{path.stem}.{node.name}"

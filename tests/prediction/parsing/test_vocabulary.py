@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from syntax import tree_of
 
 from cookbook import catalog
 from cookbook.prediction.parsing import columns, networks, parallelism, vocabulary, words
@@ -60,7 +61,7 @@ def fields_in_code() -> set[str]:
     """Fields that the modules of parsing ask for."""
     asked = set()
     for path in PARSING.glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree_of(path)):
             if not isinstance(node, ast.Call):
                 continue
             called = [node.func, *node.args[:1]] if ast.unparse(node.func) == "partial" else [node.func]
