@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -12,8 +11,9 @@ from cookbook.result import Result
 from cookbook.units import shown
 
 from .fields import Field
+from .reading import folder_of
 from .refusals import Refusal, Refused, refused
-from .tables import table
+from .tables import records, table
 
 # Stands for a model that the zoo has no published name of; the code of what an engine cannot run; what a name is.
 PLACEHOLDER, CANNOT, ABOUT = "MODEL", "engine-cannot", "{} stands for a checkpoint of {}: put yours in its place."
@@ -183,13 +183,7 @@ def launch(command: str, engine: str, settings: Mapping[str, Any], check: Mappin
 
 def _rows(**cells: str) -> list[dict[str, Any]]:
     """Return the rows of the table with these cells."""
-    return [row for row in _flags() if cells.items() <= row.items()]
-
-
-@lru_cache(maxsize=1)
-def _flags() -> list[dict[str, Any]]:
-    """Return all rows of the table, read once."""
-    return table("engine_flags").to_dict("records")
+    return [row for row in records("engine_flags", folder_of(None)) if cells.items() <= row.items()]
 
 
 def _written(

@@ -15,7 +15,7 @@ from .. import units
 from .files import write_csv
 from .names import CACHED, ambiguous, lookup
 from .reading import NUMBER, CatalogError, Column, folder_of, nearest, read, schema
-from .tables import TABLE_LIST, TABLE_LIST_PATH, contents, frame, keys, raw, row_counts, table_names
+from .tables import TABLE_LIST, TABLE_LIST_PATH, contents, frame, keys, raw, records, row_counts, table_names
 
 OPTIONAL_PROVENANCE = ("launch_date", "memory_type", "host_link", "device_link", "scale_up_domain", "process_nm")
 
@@ -303,7 +303,7 @@ def count_rows(directory: str | Path | None = None) -> dict[str, tuple[str, int]
             changed[row["table"]], row["rows"] = (before, rows), str(rows)
     if changed:
         write_csv(path, ("table", "rows", "description"), counts)
-    for cached in (schema, raw, row_counts, keys, contents, frame, statements, *CACHED):
+    for cached in (schema, raw, row_counts, keys, contents, frame, records, statements, *CACHED):
         cached.cache_clear()
     return changed
 

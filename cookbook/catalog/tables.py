@@ -145,6 +145,12 @@ def frame(name: str, directory: Path) -> pd.DataFrame:
     return result
 
 
+@lru_cache(maxsize=8)
+def records(name: str, directory: Path) -> list[dict[str, Any]]:
+    """Return the rows of a table, for reading alone."""
+    return frame(name, directory).to_dict("records")
+
+
 @checked(
     name=Field.text(1000, give="the name of a table, such as 'accelerators'"),
     directory=Field.record(str, Path, what="folder", give="a path, or leave it out"),

@@ -618,8 +618,13 @@ def _alone(service: _Service, clients: float) -> dict[str, Any]:
 def _together(service: _Service, clients: float) -> dict[str, Any]:
     """Return the steady state of a closed loop of equally long answers.
 
-    Requests prefilled together end and return together.
+    Requests prefilled together end and return together. Of a mean that is no integer, some engines have one more.
     """
+    whole = np.floor(clients)
+    if whole < clients < service.slots + 1:
+        fewer, more = (_together(service, each) for each in (whole, whole + 1))
+        mean = {name: value + (clients - whole) * (more[name] - value) for name, value in fewer.items()}
+        return mean | {"stable": True}
     active = np.floor(min(clients, service.slots))
     if active <= 1 and service.prompt_spread == 0:
         return _alone(service, clients)

@@ -25,10 +25,9 @@ def changed(monkeypatch):
         copy = FLAGS.copy(deep=True)
         tables = {"engine_flags": edit(copy), "models": catalog.table("models")}
         monkeypatch.setattr(commands, "table", tables.__getitem__)
-        commands._flags.cache_clear()
+        monkeypatch.setattr(commands, "records", lambda name, _: tables[name].to_dict("records"))
 
-    yield change
-    commands._flags.cache_clear()
+    return change
 
 
 def test_rows_are_of_one_engine_version_and_their_kind():

@@ -506,7 +506,9 @@ def _looked(view: Compared, picture: str) -> str:
     if picture == "throughput":
         fits = ", and does not fit its memory" if row["fits"] == "no" else ""
         peak, share = row["peak_flops"] / 1e12, row["share_of_peak"]
-        reached = f"{percent(share)} of the peak of {figure(peak)} TFLOP/s" if peak > 0 else "of which no peak is known"
+        reached = (
+            f"{percent(share)} of the peak of {figure(peak)} TFLOP/s" if peak > 0 else "for which no peak is known"
+        )
         return (
             f"{start} in {row['precision']}, {reached}{fits}; {_range(row, 'energy', True)}, "
             f"{_range(row, 'cost', True)}."

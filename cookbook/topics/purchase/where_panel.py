@@ -400,10 +400,10 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     shown, table, data = _shown(values["picture"], comparison, even, reason)
     best = comparison.best
     answer = _answer(comparison, even, reason, title_of(values["model"]))
-    own = f"{quoted_price('places', values)} {assumed(values['model'])}".rstrip()
-    laptop = "" if own.count(": ") > 1 else _laptop(comparison)  # five facts are enough; the table shows it
+    price, unstated = quoted_price("places", values), assumed(values["model"])
+    laptop = "" if price and unstated else _laptop(comparison)  # five facts are enough; the table shows it
     return View(
-        answer=f"{answer}{laptop}{own}",
+        answer=f"{answer}{laptop}{price} {unstated}".rstrip(),
         headline={"cost": float(_frame(comparison).loc[best, "usd"])} if best else {},
         chips=_chips(comparison),
         picture=shown,

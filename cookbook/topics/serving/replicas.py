@@ -168,7 +168,7 @@ class Replicas:
         self._check_limits()
 
     def afresh(self) -> Replicas:
-        """Return the same without what a search has solved: a stack has the same figures however it was found."""
+        """Return the same without points and loops: a stack has the same figures however it was found."""
         other = copy(self)
         other.points, other.loops = [self.points[0], self.points[-1]], {}
         return other
@@ -310,11 +310,12 @@ class Replicas:
             if self._settled(load, rate, state["e2e"]) or self._jumps(load):
                 break
         (low, _), (high, _) = self._bracket(load)
-        if high < self.capacity or _served(load, rate, state["e2e"]) >= 1 - TOLERANCE:
-            if low > 0 and not self._settled(load, rate, state["e2e"]):  # now of one state, now of the other
-                idle, busy = (self._solve(load.at_rate(rate)) for rate in (low, high))
-                under, over = _served(load, low, idle["e2e"]), _served(load, high, busy["e2e"])
-                state = _between(idle, busy, (1 - under) / (over - under))
+        settled = self._settled(load, rate, state["e2e"])
+        if high < self.capacity or settled:
+            if low > 0 and not settled:  # answers jump here: now they are of one state, now of the other
+                lower, upper = (self._solve(load.at_rate(rate)) for rate in (low, high))
+                under, over = _served(load, low, lower["e2e"]), _served(load, high, upper["e2e"])
+                state = _between(lower, upper, (1 - under) / (over - under))
             return self._hurried(load, state)
         if self.policy == SPLIT:  # the others wait for their first token, as long as Little's law says
             wait = load.clients / rate - load.think - state["e2e"]
@@ -333,8 +334,8 @@ class Replicas:
     def _approach(self, load: Load) -> tuple[float, dict[str, Any]]:
         """Return a rate closer to that of a closed loop than the points are, and its state; or a point that is settled.
 
-        It is that where 1 / (time of an answer), which of a processor-sharing queue is a line in the rate, goes through
-        two points: those nearest to the loop, or else those on both sides of it.
+        The rate is where the law holds on a line of 1 / (time of an answer) through two points, those nearest to the
+        loop or else those on both sides of it; of a processor-sharing queue, it is such a line.
         """
         nearest = sorted(self.points, key=lambda point: abs(1 - _served(load, *point)))[:2]
         below, above = self._bracket(load)
@@ -439,35 +440,64 @@ class Replicas:
         return [low, *scale, high], [0.05, 0.5, 0.95, 0.99, 1.0]
 
     def fewest(self, best: float = math.inf) -> int:
-        """Return the fewest engines that serve the load within the limits; refuse those of `best` devices or more.
-
-        They are above a number that misses the limits and not above one that keeps them, each with its excess.
-        """
+        """Return the fewest engines that serve the load within the limits; refuse those of `best` devices or more."""
         at_once = self.load.closed and not self.load.think
         least = 1 if at_once else self.fewest_by_load
         self._beats(least, best)
-        (missed, kept), last = self._known(least), None
-        while (least := math.floor(missed[0]) + 1) < math.ceil(min(kept[0], MAX_ENGINES + 1)):
+        number = self._search(least, best, self._known(least), self._near)
+        if number is None or not self._confirmed(number, least):  # answers jump between the rates that were solved
+            unknown = (least - 1.0, math.nan), (math.inf, math.nan)
+            number = self._search(least, best, unknown, self._exactly, MAX_ENGINES)
+        return number or MAX_ENGINES
+
+    def _search(
+        self,
+        least: int,
+        best: float,
+        ends: tuple[tuple[float, float], tuple[float, float]],
+        near: Callable[[int], tuple[float, float]],
+        most_steps: int = MAX_SECANTS,
+    ) -> int | None:
+        """Return the fewest engines between `ends`, one that misses the limits and one that keeps them; None if late.
+
+        Each end is a number of engines with its excess over the limits, NaN where that is not known.
+        """
+        (missed, kept), last = ends, None
+        for _ in range(most_steps):
+            least = math.floor(missed[0]) + 1
+            if least > MAX_ENGINES:
+                raise ValueError(
+                    f"ttft and tpot: more than {MAX_ENGINES:,} engines of {self.engine_devices} × {self.name} would be "
+                    f"needed; {self.relaxed()}, or take a larger tp"
+                )
             self._beats(least, best)
+            if least >= math.ceil(min(kept[0], MAX_ENGINES + 1)):
+                return math.ceil(kept[0])
             if math.isnan(missed[1]):
-                number, excess = self._near(least)
+                number, excess = near(least)
             elif math.isnan(kept[1]):
                 number, excess = self._alone()
             else:
-                number, excess = self._near(_between_integers(missed, kept))
+                number, excess = near(_integer_between(missed, kept))
             end, again, last = (number, _clipped(excess)), last is (excess <= 0), excess <= 0
             if again:  # an end that stays counts half each time, so that it does not hold up the search
                 missed, kept = ((missed[0], missed[1] / 2), kept) if last else (missed, (kept[0], kept[1] / 2))
             missed, kept = (missed, min(kept, end)) if last else (max(missed, end), kept)
-        if least > MAX_ENGINES:
-            raise ValueError(
-                f"ttft and tpot: more than {MAX_ENGINES:,} engines of {self.engine_devices} × {self.name} would be "
-                f"needed; {self.relaxed()}, or take a larger tp"
-            )
-        return math.ceil(kept[0])
+        return None
+
+    def _confirmed(self, number: int, least: int) -> bool:
+        """Return whether this number of engines keeps the limits, and one less misses them or the load."""
+        return self.meets(self.solve(number)) and (number <= least or not self.meets(self.solve(number - 1)))
+
+    def enough(self, engines: int) -> int:
+        """Return this number of engines, or more where it keeps the limits to the tolerance of a search alone."""
+        gap = 1
+        while not self.meets(self.solve(engines)):
+            engines, gap = engines + gap, 2 * gap
+        return engines
 
     def _known(self, least: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the closest numbers of engines that miss and that keep the limits at the points; `least` is enough."""
+        """Return the closest numbers of engines that miss and that keep the limits at the points, from `least` on."""
         missed, kept = (least - 1.0, math.nan), (math.inf, math.nan)
         if self.load.closed and not self.load.think:
             return missed, kept
@@ -475,8 +505,8 @@ class Replicas:
         at = bisect_left(known, True, key=lambda point: self._excess_at(*point)[1] <= 0)
         for point in known[max(at - 1, 0) : at + 1]:
             number, excess = self._excess_at(*point)
-            if excess <= 0 and number <= self.most_engines:
-                kept = max(number, least), _clipped(excess)
+            if excess <= 0 and least <= number <= self.most_engines:
+                kept = number, _clipped(excess)
             elif excess > 0 and number >= least:
                 missed = number, _clipped(excess)
         return missed, kept
@@ -489,13 +519,17 @@ class Replicas:
         return engines, self.excess(state)
 
     def _near(self, engines: int) -> tuple[float, float]:
-        """Return this number of engines, or of users who think one close to it, and the excess over the limits."""
+        """Return this number of engines or, for users who think, one closer to it than the points; and its excess."""
         load = self.load.share(engines)
         if load.closed and load.think:
             rate, state = self._approach(load)
             if not (self._settled(load, rate, state["e2e"]) or self._jumps(load)):
                 return self._excess_at(rate, state["e2e"])
-        return engines, self.excess(self._solve(load))
+        return self._exactly(engines)
+
+    def _exactly(self, engines: int) -> tuple[float, float]:
+        """Return this number of engines, and its excess over the limits."""
+        return engines, self.excess(self.solve(engines))
 
     def _beats(self, least: int, best: float) -> None:
         """Refuse at once where `least` engines are on no fewer devices than the best so far."""
@@ -515,7 +549,7 @@ class Replicas:
     def relaxed(self) -> str:
         """Return the limits that a quarter more engines than the throughput needs would keep, in words."""
         number = math.ceil(LOOSER_RATIO * self.fewest_by_load)
-        state = self.solve(number)
+        state = self.afresh().solve(number)
         limits = [
             f"{name} = {self.kept_limit(state, name):g} s"
             for name in ("ttft", "tpot")
@@ -534,7 +568,7 @@ class Replicas:
         """Return the most engines, and the excess over the limits; refuse limits that not even those keep."""
         state = self.solve(self.most_engines)
         for name in ("ttft", "tpot"):
-            if self.within(state, name) < self.limits.kept:
+            if self._kept(state, name) > math.log(getattr(self.limits, name)):
                 share = f" for {units.percent(self.limits.kept)} of the requests"
                 self._too_tight(name, self.kept_limit(state, name), share)
         return self.most_engines, self.excess(state)
@@ -619,12 +653,14 @@ class Replicas:
         latencies = {name: state[name] * factor for name in ("ttft_p50", "tpot_p50")}
         return {"rate": state["rate"] / factor, **latencies}
 
-    def fewest_at_ends(self) -> dict[str, float]:
+    def fewest_at_ends(self, engines: int) -> dict[str, float]:
         """Return the fewest devices within the limits where every time is at one end; NaN if no number is.
 
-        The fast end needs no more and the slow end no fewer than the median.
+        The fast end needs no more than the `engines` of the median, and the slow end no fewer.
         """
-        return {"devices_fast": self._fewest_at(1 / self.factors[2]), "devices_slow": self._fewest_at(self.factors[2])}
+        devices, slow = float(engines * self.unit_devices), self._fewest_at(self.factors[2])
+        fast = self._fewest_at(1 / self.factors[2])
+        return {"devices_fast": min(devices, fast), "devices_slow": slow if math.isnan(slow) else max(devices, slow)}
 
     def _fewest_at(self, factor: float) -> float:
         limits = replace(self.limits, ttft=self.limits.ttft / factor, tpot=self.limits.tpot / factor)
@@ -732,8 +768,8 @@ def _clipped(excess: float) -> float:
     return min(max(excess, -MAX_EXCESS), MAX_EXCESS)
 
 
-def _between_integers(missed: tuple[float, float], kept: tuple[float, float]) -> int:
-    """Return a number of engines between two, where the excess is 0 on a line over the load of one engine."""
+def _integer_between(missed: tuple[float, float], kept: tuple[float, float]) -> int:
+    """Return an integer between two numbers of engines, where the excess is 0 on a line over the load of one engine."""
     over, under = missed[1], -kept[1]
     load = (under / missed[0] + over / kept[0]) / (over + under)
     return min(max(round(1 / load), math.floor(missed[0]) + 1), math.ceil(kept[0]) - 1)

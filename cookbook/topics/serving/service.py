@@ -530,12 +530,14 @@ def _row(
     stacks, reasons, assumed = _stacks(question, machine, count)
     if stacks:
         stack = min(stacks, key=lambda stack: stack.devices)
-        row |= stack.replicas.afresh().row(stack.engines, price, question.seed)
+        replicas, shown = stack.replicas, stack.replicas.afresh()
+        engines = stack.engines if count else shown.enough(stack.engines)
+        row |= shown.row(engines, price, question.seed)
         if count is None:
-            row["costly"] = stack.replicas.costly(stack.engines)
-            row |= stack.replicas.fewest_at_ends()
-        settings = stack.replicas.settings(stack.engines, question.context)
-        return row, assumed + _assumed(question, stack.replicas), settings, stack.replicas.engine(stack.engines)
+            row["costly"] = replicas.costly(engines)
+            row |= replicas.fewest_at_ends(engines)
+        settings = replicas.settings(engines, question.context)
+        return row, assumed + _assumed(question, replicas), settings, replicas.engine(engines)
     # A stack that is too slow for the load is a better reason than one that does not fit the weights.
     overloads = [reason for reason in reasons if isinstance(reason, Overload)]
     reason = (overloads or reasons)[-1 if count is None else 0]

@@ -147,7 +147,7 @@ def test_a_device_without_a_peak_in_the_format_says_so() -> None:
     panel = cb.panels.accelerators(
         accelerators=["xeon-e5-2698-v4", "apple-m2-max"], precision="fp16", on="apple-m2-max"
     )
-    assert "in fp16, of which no peak is known;" in panel.answer and "nan" not in panel.answer
+    assert "in fp16, for which no peak is known;" in panel.answer and "nan" not in panel.answer
     panel.update(picture="roofline")
     assert "has no roofline here: its peak in fp16 is not known." in panel.answer
 

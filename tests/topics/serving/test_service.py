@@ -658,6 +658,40 @@ def test_the_fewest_engines_are_those_of_a_search_one_by_one_with_the_same_figur
     }
 
 
+@pytest.mark.parametrize(
+    ("load", "lengths", "limits", "fewest"),
+    [
+        ({"users": 4767, "think": 66.71}, {"input_len": 228, "output_len": 12}, {"ttft": 0.161, "tpot": 0.0192}, 5),
+        ({"users": 5000, "think": 0.1}, {"input_len": 128, "output_len": 20}, {"ttft": 0.05, "tpot": 0.05}, 189),
+        ({"users": 30.7, "think": 0.1, "tp": 4}, {"input_len": 1, "output_len": 2}, {"tpot": 0.012}, 44),
+    ],
+)
+def test_the_fewest_devices_keep_limits_that_fewer_users_of_an_engine_may_miss(load, lengths, limits, fewest):
+    """Prompts first: the fewer share an engine, the longer a token may take, until there are few prompts at all."""
+    spread = 1.0 if lengths["input_len"] == 1 else 0.5
+    asked = {**load, **lengths, **limits, "policy": FIRST, "input_spread": spread, "output_spread": spread}
+    row = cb.serve("llama3_8b", "h100-sxm", **asked).best
+    assert row["devices"] == fewest and row["devices_fast"] <= fewest <= row["devices_slow"]
+
+
+def test_requests_at_once_that_are_no_integer_for_each_engine_do_not_wait():
+    """Of 3 requests on 2 engines, one engine has 2 and the other has 1."""
+    load = {"input_len": 100, "output_len": 500, "input_spread": 0, "output_spread": 0}
+    alone, both, mean = (
+        cb.serve("llama3_8b", "h100-sxm", concurrency=clients, devices=devices, tp=1, **load).rows[0]
+        for clients, devices in ((1, 1), (2, 1), (3, 2))
+    )
+    for name in ("ttft_p50", "ttft_p99", "tpot_p50", "batch"):
+        assert mean[name] == pytest.approx((alone[name] + both[name]) / 2), name
+    assert mean["requests_per_second"] == pytest.approx(alone["requests_per_second"] + both["requests_per_second"])
+
+
+def test_users_who_nearly_fill_an_engine_with_long_pauses_are_served():
+    load = {"think": 500, "input_len": 500, "output_len": 100, "tp": 1, "devices": 1}
+    rows = [cb.serve("llama3_8b", "h100-sxm", users=users, **load).rows[0] for users in (24100, 24178.2, 24300)]
+    assert rows[0]["ttft_p95"] < rows[1]["ttft_p95"] < rows[2]["ttft_p95"]
+
+
 def test_cheapest_of_several_accelerators():
     found = cb.serve("llama3_8b", ["h100-sxm", "l40s", "a100-sxm-80gb"], rate=4, **CHAT)
     rows = found.table
