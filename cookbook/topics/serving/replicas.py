@@ -50,7 +50,7 @@ COSTLY_RATIO, LOOSER_RATIO = 3, 1.25
 TOLERANCE, MAX_SECANTS = 1e-3, 20
 # Share of the capacity up to which clients are an open load; beyond, they wait for each other.
 FULL = 0.98
-# Largest excess over a limit that a search takes to be on a line: e times the limit.
+# Bound of the excess over a limit, beyond which a search does not take it to be on a line: e times the limit.
 MAX_EXCESS = 1.0
 COLUMNS = (
     "accelerator",
@@ -411,10 +411,11 @@ class Replicas:
         return self.excess(state) <= 0
 
     def excess(self, state: dict[str, Any]) -> float:
-        """Return the logarithm of the latency that enough requests keep over its limit; the larger one of both."""
+        """Return the logarithm of the latency that enough requests keep over its limit, the larger one, bounded."""
         if self.limits.absent:
-            return -math.inf if state.get("stable", True) else math.inf
-        return max(self._kept(state, name) - math.log(getattr(self.limits, name)) for name in ("ttft", "tpot"))
+            return -MAX_EXCESS if state.get("stable", True) else MAX_EXCESS
+        over = [self._kept(state, name) - math.log(getattr(self.limits, name)) for name in ("ttft", "tpot")]
+        return min(max(*over, -MAX_EXCESS), MAX_EXCESS)
 
     def within(self, state: dict[str, Any], name: str) -> float:
         """Return the share of requests that keep one limit, between the percentiles on a logarithmic scale."""
@@ -441,18 +442,15 @@ class Replicas:
 
     def fewest(self, best: float = math.inf) -> int:
         """Return the fewest engines that serve the load within the limits; refuse those of `best` devices or more."""
-        at_once = self.load.closed and not self.load.think
-        least = 1 if at_once else self.fewest_by_load
+        least = 1 if self.load.closed and not self.load.think else self.fewest_by_load
         self._beats(least, best)
-        number = self._search(least, best, self._known(least), self._near)
+        number = self._search(best, self._known(least), self._near)
         if number is None or not self._confirmed(number, least):  # answers jump between the rates that were solved
-            unknown = (least - 1.0, math.nan), (math.inf, math.nan)
-            number = self._search(least, best, unknown, self._exactly, MAX_ENGINES)
+            number = self._search(best, ((least - 1.0, math.nan), (math.inf, math.nan)), self._exactly, MAX_ENGINES)
         return number or MAX_ENGINES
 
     def _search(
         self,
-        least: int,
         best: float,
         ends: tuple[tuple[float, float], tuple[float, float]],
         near: Callable[[int], tuple[float, float]],
@@ -479,7 +477,7 @@ class Replicas:
                 number, excess = self._alone()
             else:
                 number, excess = near(_integer_between(missed, kept))
-            end, again, last = (number, _clipped(excess)), last is (excess <= 0), excess <= 0
+            end, again, last = (number, excess), last is (excess <= 0), excess <= 0
             if again:  # an end that stays counts half each time, so that it does not hold up the search
                 missed, kept = ((missed[0], missed[1] / 2), kept) if last else (missed, (kept[0], kept[1] / 2))
             missed, kept = (missed, min(kept, end)) if last else (max(missed, end), kept)
@@ -491,24 +489,20 @@ class Replicas:
 
     def enough(self, engines: int) -> int:
         """Return this number of engines, or more where it keeps the limits to the tolerance of a search alone."""
-        gap = 1
-        while not self.meets(self.solve(engines)):
-            engines, gap = engines + gap, 2 * gap
-        return engines
+        numbers = (engines + 2**doublings - 1 for doublings in range(64))
+        return next(number for number in numbers if self.meets(self.solve(number)))
 
     def _known(self, least: int) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return the closest numbers of engines that miss and that keep the limits at the points, from `least` on."""
         missed, kept = (least - 1.0, math.nan), (math.inf, math.nan)
-        if self.load.closed and not self.load.think:
-            return missed, kept
         known = self.points[-2:0:-1]  # from the busiest on
         at = bisect_left(known, True, key=lambda point: self._excess_at(*point)[1] <= 0)
         for point in known[max(at - 1, 0) : at + 1]:
             number, excess = self._excess_at(*point)
             if excess <= 0 and least <= number <= self.most_engines:
-                kept = number, _clipped(excess)
+                kept = number, excess
             elif excess > 0 and number >= least:
-                missed = number, _clipped(excess)
+                missed = number, excess
         return missed, kept
 
     def _excess_at(self, rate: float, answer: float) -> tuple[float, float]:
@@ -762,10 +756,6 @@ def _between(state: dict[str, Any], other: dict[str, Any], share: float) -> dict
     """Return a state that for a `share` of the time is another, stable as that one is."""
     mean = {name: (1 - share) * value + share * other[name] for name, value in state.items()}
     return mean | {"stable": other["stable"]}
-
-
-def _clipped(excess: float) -> float:
-    return min(max(excess, -MAX_EXCESS), MAX_EXCESS)
 
 
 def _integer_between(missed: tuple[float, float], kept: tuple[float, float]) -> int:
