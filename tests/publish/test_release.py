@@ -153,5 +153,5 @@ def test_what_the_command_imports_is_what_the_wheel_requires(wheel, installed):
 
 def test_one_version_everywhere():
     cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    changes = re.findall(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    changes = re.findall(r"^## \[(\d.+?)\]", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
     assert PROJECT["version"] == cookbook.__version__ == cited["version"] == changes[0]
