@@ -505,9 +505,10 @@ def _looked(view: Compared, picture: str) -> str:
     start = f"Selected: {row['name']}, {_range(row, picture, True)}"
     if picture == "throughput":
         fits = ", and does not fit its memory" if row["fits"] == "no" else ""
-        peak, share = row["peak_flops"] / 1e12, row["share_of_peak"]
         reached = (
-            f"{percent(share)} of the peak of {figure(peak)} TFLOP/s" if peak > 0 else "for which no peak is known"
+            f"{percent(row['share_of_peak'])} of the peak of {figure(row['peak_flops'] / 1e12)} TFLOP/s"
+            if row["peak_flops"] > 0
+            else "for which no peak is known"
         )
         return (
             f"{start} in {row['precision']}, {reached}{fits}; {_range(row, 'energy', True)}, "

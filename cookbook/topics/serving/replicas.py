@@ -443,24 +443,24 @@ class Replicas:
     def fewest(self, best: float = math.inf) -> int:
         """Return the fewest engines that serve the load within the limits; refuse those of `best` devices or more."""
         least = 1 if self.load.closed and not self.load.think else self.fewest_by_load
-        self._beats(least, best)
-        number = self._search(best, self._known(least), self._near)
+        number = self._search(least, best, self._near)
         if number is None or not self._confirmed(number, least):  # answers jump between the rates that were solved
-            number = self._search(best, ((least - 1.0, math.nan), (math.inf, math.nan)), self._exactly, MAX_ENGINES)
+            number = self._search(least, best, self._exactly, MAX_ENGINES)
         return number or MAX_ENGINES
 
     def _search(
         self,
+        least: int,
         best: float,
-        ends: tuple[tuple[float, float], tuple[float, float]],
         near: Callable[[int], tuple[float, float]],
         most_steps: int = MAX_SECANTS,
     ) -> int | None:
-        """Return the fewest engines between `ends`, one that misses the limits and one that keeps them; None if late.
+        """Return the fewest engines, of `least` or more, that keep the limits by what `near` says; None if it is late.
 
-        Each end is a number of engines with its excess over the limits, NaN where that is not known.
+        They are between two ends: a number that misses the limits and one that keeps them, each with its excess, NaN
+        where that is not known.
         """
-        (missed, kept), last = ends, None
+        missed, kept, last = (least - 1.0, math.nan), (math.inf, math.nan), None
         for _ in range(most_steps):
             least = math.floor(missed[0]) + 1
             if least > MAX_ENGINES:
@@ -489,39 +489,19 @@ class Replicas:
 
     def enough(self, engines: int) -> int:
         """Return this number of engines, or more where it keeps the limits to the tolerance of a search alone."""
-        numbers = (engines + 2**doublings - 1 for doublings in range(64))
-        return next(number for number in numbers if self.meets(self.solve(number)))
+        return next(number for doublings in range(64) if self.meets(self.solve(number := engines + 2**doublings - 1)))
 
-    def _known(self, least: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the closest numbers of engines that miss and that keep the limits at the points, from `least` on."""
-        missed, kept = (least - 1.0, math.nan), (math.inf, math.nan)
-        known = self.points[-2:0:-1]  # from the busiest on
-        at = bisect_left(known, True, key=lambda point: self._excess_at(*point)[1] <= 0)
-        for point in known[max(at - 1, 0) : at + 1]:
-            number, excess = self._excess_at(*point)
-            if excess <= 0 and least <= number <= self.most_engines:
-                kept = number, excess
-            elif excess > 0 and number >= least:
-                missed = number, excess
-        return missed, kept
-
-    def _excess_at(self, rate: float, answer: float) -> tuple[float, float]:
-        """Return the number of engines that serve the load at a rate each, and the excess over the limits."""
-        engines, state = 1 / _served(self.load, rate, answer), self._solve(self.load.at_rate(rate))
-        if self.load.closed:
-            state = self._hurried(self.load.share(engines), state)
-        return engines, self.excess(state)
-
-    def _near(self, engines: int) -> tuple[float, float]:
+    def _near(self, engines: float) -> tuple[float, float]:
         """Return this number of engines or, for users who think, one closer to it than the points; and its excess."""
         load = self.load.share(engines)
         if load.closed and load.think:
             rate, state = self._approach(load)
             if not (self._settled(load, rate, state["e2e"]) or self._jumps(load)):
-                return self._excess_at(rate, state["e2e"])
+                engines = 1 / _served(self.load, rate, state["e2e"])
+                return engines, self.excess(self._hurried(self.load.share(engines), state))
         return self._exactly(engines)
 
-    def _exactly(self, engines: int) -> tuple[float, float]:
+    def _exactly(self, engines: float) -> tuple[float, float]:
         """Return this number of engines, and its excess over the limits."""
         return engines, self.excess(self.solve(engines))
 
@@ -559,18 +539,14 @@ class Replicas:
         return f"the limits need {times:.2g}× the devices that the throughput does; {self.relaxed()}"
 
     def _alone(self) -> tuple[float, float]:
-        """Return the most engines, and the excess over the limits; refuse limits that not even those keep."""
-        state = self.solve(self.most_engines)
+        """Return engines on which no request waits for another, and their excess; refuse limits that they miss."""
+        engines = max(self.load.clients if self.load.closed else 1e3 * self.load.rate / self.capacity, 1.0)
+        state = self.solve(engines)
         for name in ("ttft", "tpot"):
             if self._kept(state, name) > math.log(getattr(self.limits, name)):
                 share = f" for {units.percent(self.limits.kept)} of the requests"
                 self._too_tight(name, self.kept_limit(state, name), share)
-        return self.most_engines, self.excess(state)
-
-    @property
-    def most_engines(self) -> float:
-        """Number of engines on which no request waits for another: of clients, one for each."""
-        return max(self.load.clients if self.load.closed else 1e3 * self.load.rate / self.capacity, 1.0)
+        return engines, self.excess(state)
 
     def row(self, engines: int, price: Price, seed: int | None) -> dict[str, Any]:
         """Return one row of the table; of a simulation where a seed is given."""
