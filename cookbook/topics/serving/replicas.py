@@ -742,8 +742,8 @@ def _integer_between(missed: tuple[float, float], kept: tuple[float, float]) -> 
 
 
 def _served(load: Load, rate: float, answer: float) -> float:
-    """Return the share of a load that one engine serves at a rate, where an answer takes this time."""
-    return rate * (load.think + answer) / load.clients if load.closed else rate / load.rate
+    """Return the share of the clients that one engine serves at a rate, where an answer takes this time."""
+    return rate * (load.think + answer) / load.clients
 
 
 def _balanced_rate(load: Load, point: tuple[float, float], other: tuple[float, float]) -> float:

@@ -659,19 +659,22 @@ def test_the_fewest_engines_are_those_of_a_search_one_by_one_with_the_same_figur
 
 
 @pytest.mark.parametrize(
-    ("load", "lengths", "limits", "fewest"),
+    ("load", "lengths", "limits"),
     [
-        ({"users": 4767, "think": 66.71}, {"input_len": 228, "output_len": 12}, {"ttft": 0.161, "tpot": 0.0192}, 5),
-        ({"users": 5000, "think": 0.1}, {"input_len": 128, "output_len": 20}, {"ttft": 0.05, "tpot": 0.05}, 189),
-        ({"users": 30.7, "think": 0.1, "tp": 4}, {"input_len": 1, "output_len": 2}, {"tpot": 0.012}, 44),
+        ({"users": 4767, "think": 66.71}, {"input_len": 228, "output_len": 12}, {"ttft": 0.161, "tpot": 0.0192}),
+        ({"users": 5000, "think": 0.1}, {"input_len": 128, "output_len": 20}, {"ttft": 0.05, "tpot": 0.05}),
+        ({"users": 30.7, "think": 0.1, "tp": 4}, {"input_len": 1, "output_len": 2}, {"tpot": 0.012}),
     ],
 )
-def test_the_fewest_devices_keep_limits_that_fewer_users_of_an_engine_may_miss(load, lengths, limits, fewest):
+def test_the_fewest_devices_keep_limits_that_fewer_users_of_an_engine_may_miss(load, lengths, limits):
     """Prompts first: the fewer share an engine, the longer a token may take, until there are few prompts at all."""
     spread = 1.0 if lengths["input_len"] == 1 else 0.5
     asked = {**load, **lengths, **limits, "policy": FIRST, "input_spread": spread, "output_spread": spread}
-    row = cb.serve("llama3_8b", "h100-sxm", **asked).best
-    assert row["devices"] == fewest and row["devices_fast"] <= fewest <= row["devices_slow"]
+    row = cb.serve("llama3_8b", "h100-sxm", **asked).rows[0]
+    fewer = [row["devices"] - row["tp"], row["devices"]]
+    rows = cb.serve("llama3_8b", "h100-sxm", devices=fewer, **asked | {"tp": row["tp"]}).rows
+    assert [each["meets"] for each in rows] == [False, True] and row["meets"] and row["engines"] > 1
+    assert row["devices_fast"] <= row["devices"] <= row["devices_slow"]
 
 
 def test_requests_at_once_that_are_no_integer_for_each_engine_do_not_wait():
