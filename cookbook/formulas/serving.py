@@ -499,6 +499,7 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
     most = max(int(service.slots), 1)
     steps = np.asarray(service.step(np.arange(1, most + 1)), dtype=float)
     stretch, slope, last, shares, batch, chain, usual = 1.0, -1.0, (0.0, 0.0), np.ones(1), 1.0, None, 1.0
+    low, high = 1.0, np.inf
     # A full engine starts one prompt per answer that ends; if that is not enough, several at once, which is cheaper.
     loads, ends = [], most / service.steps
     for prompt_tokens in (min(ends / -np.expm1(-ends) * service.prompt, service.room(most)), service.room(most)):
@@ -524,7 +525,9 @@ def _open(service: _Service, rate: float) -> dict[str, Any]:
             break
         if last[0] not in (0.0, stretch):
             slope = min(max((update - last[1]) / (stretch - last[0]), -3.0), 0.75)
+        low, high = (stretch, high) if update > stretch else (low, stretch)
         last, stretch = (stretch, update), stretch + (update - stretch) / (1 - slope)
+        stretch = stretch if low < stretch < high else float(np.sqrt(low * high))
     waits = alone = service.waits(rate, batch, False, points=POINTS, chain=chain)[0]
     if shares[0] > TOLERANCE:
         alone = service.waits(rate, 0.0, False, points=POINTS)[0]

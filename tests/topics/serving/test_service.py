@@ -695,6 +695,15 @@ def test_users_who_nearly_fill_an_engine_with_long_pauses_are_served():
     assert rows[0]["ttft_p95"] < rows[1]["ttft_p95"] < rows[2]["ttft_p95"]
 
 
+@pytest.mark.parametrize("devices", [12, 13, 14, 15, 16])
+def test_prompts_that_go_first_are_served_however_long_they_hold_up_answers(devices):
+    """Answers of two tokens wait for dozens of short prompts: the time between tokens is not near that of a step."""
+    load = {"users": 15622, "think": 10, "input_len": 64, "output_len": 2, "input_spread": 0, "output_spread": 0.5}
+    row = cb.serve("llama3_8b", "a100-sxm-80gb", tp=1, devices=devices, policy=FIRST, **load).rows[0]
+    assert 0 < row["tpot_p50"] <= row["tpot_p95"]
+    assert row["in_service"] <= row["requests_per_second"] * row["e2e_p95"]
+
+
 def test_cheapest_of_several_accelerators():
     found = cb.serve("llama3_8b", ["h100-sxm", "l40s", "a100-sxm-80gb"], rate=4, **CHAT)
     rows = found.table
