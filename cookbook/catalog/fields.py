@@ -48,7 +48,10 @@ __all__ = [
     "MIN_NUMBER",
     "NUMERIC",
     "TABLES",
+    "Amount",
+    "Amounts",
     "Field",
+    "Names",
     "Row",
     "checked",
     "columns",
@@ -59,6 +62,11 @@ __all__ = [
 
 P = ParamSpec("P")
 R = TypeVar("R")
+# Types of public arguments: a number in SI, or text with its unit such as "80 GB/s"; several of them, read entry by
+# entry, of which None is not given; and names.
+Amount = float | str
+Amounts = Amount | Sequence[Amount | None] | np.ndarray
+Names = str | Sequence[str | None]
 
 # Most devices, sequences of one step and tokens of a sequence that a run may have; most values in one list.
 MAX_DEVICES, MAX_SEQUENCES, MAX_TOKENS, MAX_ENTRIES = 2**20, 2**30, 2**27, 1024

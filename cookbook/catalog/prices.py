@@ -124,8 +124,11 @@ def given(value: float, unit: str) -> Price:
 class Keyed(Protocol):
     """A record of the catalogue, or of the reader's own."""
 
-    key: str
-    name: str
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
 
 
 # A device: by name, or a record of the reader's own, which has a key.
@@ -139,7 +142,7 @@ RANGE = Field.choice(*RANGES)
 
 @checked(name=DEVICE, way=WAY, since=SINCE_YEAR, together=Field.count(high=1_000_000), ends=RANGE)
 def hourly_usd(
-    name: Any, way: str = "on demand", since: int | None = None, together: int = 1, ends: str = "quartiles"
+    name: str | Keyed, way: str = "on demand", since: int | None = None, together: int = 1, ends: str = "quartiles"
 ) -> Price:
     """Return the price of one hour of an accelerator, or of a system [USD/h].
 
@@ -189,7 +192,7 @@ def hourly_usd(
 
 
 @checked(accelerator=DEVICE, way=WAY, since=SINCE_YEAR)
-def device_usd(accelerator: Any, way: str = "on demand", since: int | None = None) -> Price:
+def device_usd(accelerator: str | Keyed, way: str = "on demand", since: int | None = None) -> Price:
     """Return the price of one hour of one accelerator of a machine, as its share of the machine [USD/h].
 
     Parameters
@@ -209,7 +212,9 @@ def device_usd(accelerator: Any, way: str = "on demand", since: int | None = Non
     return times(whole, 1 / float(_row("systems", key)["devices"]), whole.unit) if kind == "systems" else whole
 
 
-def hour_usd(accelerator: Any, hourly: float | None = None, way: str = "on demand", since: int | None = None) -> Price:
+def hour_usd(
+    accelerator: str | Keyed, hourly: float | None = None, way: str = "on demand", since: int | None = None
+) -> Price:
     """Return the price of one hour of an accelerator: the reader's own where it is given, else `device_usd` [USD/h].
 
     Spot prices are those of single accelerators; `hourly_usd` has those of machines.
@@ -223,7 +228,7 @@ def hour_usd(accelerator: Any, hourly: float | None = None, way: str = "on deman
 
 
 @checked(name=DEVICE, since=SINCE_YEAR, ends=RANGE)
-def bought_usd(name: Any, since: int | None = None, ends: str = "quartiles") -> Price:
+def bought_usd(name: str | Keyed, since: int | None = None, ends: str = "quartiles") -> Price:
     """Return the purchase price of an accelerator, or of a system [USD].
 
     A system without a price counts its accelerators.

@@ -95,6 +95,11 @@ class Machine(ByFigures):
     cores: float
     sources: tuple[str, ...] = field(repr=False)
 
+    @property
+    def priced(self) -> str | Accelerator:
+        """What has a price: the server, else the accelerator."""
+        return self.server or self.accelerator
+
     def python(self) -> str:
         """Return Python that gives this machine: its server, its instance or its accelerator, and devices of a node."""
         named = self.server or self.instance

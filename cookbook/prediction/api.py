@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -12,9 +12,10 @@ import numpy as np
 
 from cookbook import hardware
 from cookbook.catalog import constant
-from cookbook.catalog.fields import Field, checked, columns, fields
+from cookbook.catalog.fields import Amounts, Field, Names, checked, columns, fields
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import Refused, refused
+from cookbook.hardware import Systems
 from cookbook.prediction import request_sets
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.engine import UNITS, Estimate, estimate
@@ -85,29 +86,29 @@ class Plan:
         "adam", "adam-8bit", "adafactor", "galore", "lamb", "momentum" or "sgd", beside master weights in 32 bits.
     """
 
-    devices: Any = None
-    per_node: Any = None
-    micro_batch: Any = None
-    global_batch: Any = None
-    tp: Any = None
-    pp: Any = None
-    vp: Any = None
-    cp: Any = None
-    ep: Any = None
-    zero: Any = None
-    sequence_parallel: Any = None
-    recompute: Any = None
-    attention: Any = None
-    pipeline_schedule: Any = None
-    shard: Any = None
-    offload: Any = None
-    capacity_factor: Any = None
-    fabric: Any = None
-    oversubscription: Any = None
-    network: Any = None
-    fine_tuning: Any = None
-    rank: Any = None
-    target_modules: Any = None
+    devices: Amounts | None = None
+    per_node: Amounts | None = None
+    micro_batch: Amounts | None = None
+    global_batch: Amounts | None = None
+    tp: Amounts | None = None
+    pp: Amounts | None = None
+    vp: Amounts | None = None
+    cp: Amounts | None = None
+    ep: Amounts | None = None
+    zero: Amounts | None = None
+    sequence_parallel: bool | Sequence[bool] | None = None
+    recompute: Amounts | None = None
+    attention: Names | None = None
+    pipeline_schedule: Names | None = None
+    shard: Amounts | None = None
+    offload: Names | None = None
+    capacity_factor: Amounts | None = None
+    fabric: Names | None = None
+    oversubscription: Amounts | None = None
+    network: Amounts | None = None
+    fine_tuning: Names | None = None
+    rank: Amounts | None = None
+    target_modules: Names | None = None
     optimiser: Any = None
 
 
@@ -154,12 +155,12 @@ SYSTEMS = Field.named(
 )
 def train_step(
     model: str | Workload,
-    accelerator: Any,
+    accelerator: Systems,
     plan: Plan | Mapping[str, Any] | None = None,
     *,
-    software: Any = None,
-    precision: Any = None,
-    seq: Any = None,
+    software: Names | None = None,
+    precision: Names | None = None,
+    seq: Amounts | None = None,
     kind: str = "",
     neighbours: bool = True,
     **changes: Any,
@@ -215,8 +216,8 @@ def _with_plan(function: Any) -> inspect.Signature:
     signature = inspect.signature(function)
     own = [parameter for parameter in signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
     fields_of_plan = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Any)
-        for name in PLAN
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+        for name, annotation in Plan.__annotations__.items()
         if name not in signature.parameters
     ]
     return signature.replace(parameters=[*own, *fields_of_plan])
@@ -416,13 +417,13 @@ def _told(answer: Estimate, request: Scenario, network: Workload) -> Estimate:
 )
 def forward_pass(
     model: str | Workload,
-    accelerator: Any,
+    accelerator: Systems,
     *,
-    batch: Any = None,
-    precision: Any = None,
-    software: Any = None,
-    devices: Any = 1,
-    seq: Any = None,
+    batch: Amounts | None = None,
+    precision: Names | None = None,
+    software: Names | None = None,
+    devices: Amounts = 1,
+    seq: Amounts | None = None,
     neighbours: bool = True,
 ) -> Estimate:
     """Time of one forward pass, with its interval, parts, memory, rate and what it rests on.
@@ -559,26 +560,26 @@ def answers(
 )
 def generate(
     model: str | Workload,
-    accelerator: Any,
+    accelerator: Systems,
     *,
-    input_len: Any = None,
-    output_len: Any = None,
-    batch: Any = None,
-    devices: Any = None,
-    tp: Any = None,
-    pp: Any = None,
-    ep: Any = None,
-    precision: Any = None,
-    weights_format: Any = None,
-    kv_format: Any = None,
-    software: Any = None,
-    delay_of: Any = None,
-    request_rate: Any = None,
-    acceptance: Any = None,
-    drafted: Any = None,
-    prefix_hit: Any = None,
-    schedule: Any = None,
-    chunk: Any = None,
+    input_len: Amounts | None = None,
+    output_len: Amounts | None = None,
+    batch: Amounts | None = None,
+    devices: Amounts | None = None,
+    tp: Amounts | None = None,
+    pp: Amounts | None = None,
+    ep: Amounts | None = None,
+    precision: Names | None = None,
+    weights_format: Names | None = None,
+    kv_format: Names | None = None,
+    software: Names | None = None,
+    delay_of: Names | None = None,
+    request_rate: Amounts | None = None,
+    acceptance: Amounts | None = None,
+    drafted: Amounts | None = None,
+    prefix_hit: Amounts | None = None,
+    schedule: Names | None = None,
+    chunk: Amounts | None = None,
 ) -> Estimate:
     """Time of a static batch of answers of a language model: the prompt, then one pass per token with a growing cache.
 

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
-from cookbook.catalog.fields import Field, checked, columns
+from cookbook.catalog.fields import Amounts, Field, Names, checked, columns
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas import storage_rates
-from cookbook.hardware import Accelerator, Machine
+from cookbook.hardware import Accelerator, Machine, Systems
 from cookbook.prediction.engine import Estimate, estimate_rows, prepare
 from cookbook.prediction.kinds import input_pipeline_arguments as arguments
 from cookbook.prediction.kinds.input_pipeline import (
@@ -218,34 +218,34 @@ class StorageMatch(Result):
     **columns(KIND, "checkpoint_interval", "checkpoint_bytes", "asynchronous", "bar", "precision", "software"),
 )
 def match_storage(
-    workload: Any,
-    system: Any,
+    workload: Workload | Estimate | Amounts | None,
+    system: Systems | None,
     storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
     data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
     *,
-    batch: Any = None,
-    accelerators: Any = None,
-    hosts: Any = None,
-    workers: Any = None,
-    cores: Any = None,
-    memory: Any = None,
-    processor: Any = None,
-    network: Any = None,
-    link: Any = None,
-    sharers: Any = None,
-    pinned: Any = None,
-    remote: Any = None,
-    prefetch: Any = None,
-    variation: Any = None,
-    serial: Any = None,
-    shuffled: Any = None,
-    epochs: Any = None,
-    checkpoint_interval: Any = None,
-    checkpoint_bytes: Any = None,
-    asynchronous: Any = None,
-    bar: Any = None,
-    precision: Any = None,
-    software: Any = None,
+    batch: Amounts | None = None,
+    accelerators: Amounts | None = None,
+    hosts: Amounts | None = None,
+    workers: Amounts | None = None,
+    cores: Amounts | None = None,
+    memory: Amounts | None = None,
+    processor: Names | None = None,
+    network: Amounts | None = None,
+    link: Names | None = None,
+    sharers: Amounts | None = None,
+    pinned: bool | Sequence[bool] | None = None,
+    remote: Amounts | None = None,
+    prefetch: Amounts | None = None,
+    variation: Amounts | None = None,
+    serial: Amounts | None = None,
+    shuffled: Amounts | None = None,
+    epochs: Amounts | None = None,
+    checkpoint_interval: Amounts | None = None,
+    checkpoint_bytes: Amounts | None = None,
+    asynchronous: Amounts | None = None,
+    bar: Amounts | None = None,
+    precision: Names | None = None,
+    software: Names | None = None,
 ) -> StorageMatch:
     """Match storage, host and accelerators: stages, bottleneck, utilisation, idle money, and what to change first.
 

@@ -237,7 +237,7 @@ def requirements(
     samples: Any = 14e6,
     epochs: float = 1,
     target_seconds: Any = 3600,
-    accelerators: Iterable[Any] | None = None,
+    accelerators: Iterable[str | Accelerator] | None = None,
     recompute: str | float = "none",
     backward: float = 2,
 ) -> Requirements:
@@ -550,7 +550,11 @@ def _verdict(row: Any, epochs: float, target_seconds: float) -> str:
     precision=FORMAT,
 )
 def roofline_table(
-    model: str | zoo.Workload, accelerator: Any, batch: int = 32, seq: float | None = None, precision: str = "bf16"
+    model: str | zoo.Workload,
+    accelerator: str | Accelerator,
+    batch: int = 32,
+    seq: float | None = None,
+    precision: str = "bf16",
 ) -> pd.DataFrame:
     """Return each operation of one forward pass on the roofline of an accelerator: its intensity, and what limits it.
 

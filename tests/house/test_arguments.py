@@ -21,6 +21,7 @@ import cookbook as cb
 from cookbook import catalog
 from cookbook.catalog import Refused, UnknownName
 from cookbook.catalog.fields import NUMERIC, TABLES, Field, checked, declared, fields
+from cookbook.hardware import Machine
 
 # Arguments that no field declares, by function or by function and argument, and why.
 FORMULA = "a formula, which knows NumPy alone: formulas/_arguments.py"
@@ -238,6 +239,18 @@ def test_what_a_declaration_rules_out_is_refused(name):
         if (problem := misread(name, argument, what, value))
     ]
     assert not failed, "\n".join(failed)
+
+
+MACHINES = [(name, argument) for name, argument in ASKED if Machine in declared(functions()[name])[argument].records]
+
+
+@pytest.mark.parametrize("key", ["dgx-h100", "h100-sxm", "p5.48xlarge"])
+@pytest.mark.parametrize(("name", "argument"), MACHINES)
+def test_a_record_of_a_machine_stands_for_its_name(name, argument, key):
+    function = functions()[name]
+    given = base(name, function) | {other: make() for other, make in MORE.get(name, {}).items()}
+    by_name, by_record = (function(**given | {argument: each}) for each in (key, cb.machine(key)))
+    assert str(by_record) == str(by_name)
 
 
 @pytest.mark.parametrize("place", OUTSIDE)

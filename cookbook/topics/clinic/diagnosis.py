@@ -15,6 +15,7 @@ from cookbook import catalog
 from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked, columns
 from cookbook.catalog.parts import part_groups
+from cookbook.hardware import System
 from cookbook.prediction.api import MODEL, PLAN, SYSTEMS, train_step
 from cookbook.result import Result
 from cookbook.topics.clinic.attribution import Attribution, attribute
@@ -22,6 +23,7 @@ from cookbook.topics.clinic.counters import COUNTERS, Counter
 from cookbook.topics.clinic.files import read_trace
 from cookbook.topics.clinic.reading import Reading
 from cookbook.units import human, percent
+from cookbook.workloads.zoo import Workload
 
 MAX_FILES, MAX_STRETCHES = 64, 20
 # The useful work of a step; for a log, whose parts are not known, its steady time.
@@ -140,8 +142,8 @@ class Diagnosis(Result):
 )
 def diagnose(
     path: str | Path | Reading | Sequence[str | Path | Reading],
-    model: Any = None,
-    accelerator: Any = None,
+    model: str | Workload | None = None,
+    accelerator: System | None = None,
     *,
     precision: str | None = None,
     pattern: str = "",

@@ -13,7 +13,7 @@ import pandas as pd
 from cookbook import catalog, hardware, units
 from cookbook.catalog.fields import MAX_TOKENS, Field, checked
 from cookbook.catalog.refusals import Refused, refused
-from cookbook.hardware import Accelerator, Machine
+from cookbook.hardware import Accelerator, Machine, System
 from cookbook.prediction.api import ACCELERATORS, MODEL, USUAL_PROMPT, named_network, network_of, train_step
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.engine import Estimate, estimate
@@ -87,7 +87,7 @@ class Fitting(Result):
     **REQUESTS,
 )
 def what_runs(
-    accelerator: Any = None,
+    accelerator: System | None = None,
     *,
     memory: float | str | None = None,
     bandwidth: float | str | None = None,

@@ -16,7 +16,7 @@ from cookbook.catalog.commands import Launch, able_values, engine_of, launch, on
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import USD_PER_HOUR, WAY, hour_usd
 from cookbook.catalog.refusals import Refusal, Refused, refused
-from cookbook.hardware import Machine
+from cookbook.hardware import Machine, System
 from cookbook.prediction.api import plan_fields, training_scenario
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.engine import Estimate, estimate
@@ -43,7 +43,6 @@ from cookbook.topics.runs.search import (
     LENGTH,
     SYSTEM,
     TOKENS,
-    System,
     all_tried,
     devices_of_a_node,
     machine_of,
@@ -436,7 +435,7 @@ def finetune(
         reference=reference,
         **of_rollouts,
     )
-    price = hour_usd(accelerator, hourly, way or "on demand")
+    price = hour_usd(machine_of(accelerator).priced, hourly, way or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
     if kind in POST_TRAINING:
         return _post_trained(job, tokens_in_all, price)

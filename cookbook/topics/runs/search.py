@@ -15,7 +15,7 @@ from cookbook import hardware, units
 from cookbook.catalog.commands import Launch, able_values, engine_of, engines_for, launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked, fields
 from cookbook.catalog.refusals import Refused, refused
-from cookbook.hardware import Accelerator, Machine
+from cookbook.hardware import Accelerator, Machine, System
 from cookbook.prediction.api import network_of, plan_fields, training_scenario
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.engine import Estimate, estimate
@@ -39,7 +39,6 @@ from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-System = str | Accelerator | Machine
 KIND = "training_transformer"
 AXES = ("devices", "tp", "pp", "vp", "cp", "ep", "micro_batch", "zero", "recompute")
 # Axes that are searched only where other than the usual values are given, and the usual values.
@@ -418,7 +417,7 @@ def search(
         ("sequence_parallel", None, "yes where TP > 1 and the stack splits norms along the sequence"),
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
     )
-    layouts = _layouts(grid, answer, device.memory_bytes, length, batch, device_usd(accelerator).median)
+    layouts = _layouts(grid, answer, device.memory_bytes, length, batch, device_usd(machine.priced).median)
     first = answer.assumed[0].taken if len(answer) else {}
     defaults = Assumptions(
         {name: value for name, value in first.items() if name not in ("sequence_parallel", "per_node")}

@@ -18,6 +18,7 @@ from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, hour_usd
 from cookbook.catalog.prices import WAY as PAID
 from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.formulas import parallelism, utilisation
+from cookbook.hardware import System
 from cookbook.prediction.kinds.configurations import OPTIMISER, WEIGHT
 from cookbook.prediction.kinds.constraints import context_sizes, divisors, stage_counts
 from cookbook.prediction.precision import usual_precision
@@ -32,7 +33,6 @@ from cookbook.topics.runs.search import (
     TOKENS,
     ZERO,
     Layouts,
-    System,
     layout_words,
     machine_of,
     model_of,
@@ -430,7 +430,8 @@ def plan_run(
     (True, True)
     """
     counts, wanted = sorted(cast(Sequence[int], devices)), float(tokens)
-    workload, device = model_of(model), machine_of(accelerator).accelerator
+    workload, machine = model_of(model), machine_of(accelerator)
+    device = machine.accelerator
     shape_of(workload)
     length = sequence(workload, seq)
     batch = BATCH if global_batch is None else global_batch
@@ -444,7 +445,7 @@ def plan_run(
         "per_node": per_node,
     }
     failures = known_failures(mtbf_hours, checkpoint_bandwidth, restart)
-    price = hourly if isinstance(hourly, Price) else hour_usd(accelerator, hourly, way or WAY, since)
+    price = hourly if isinstance(hourly, Price) else hour_usd(machine.priced, hourly, way or WAY, since)
     layouts, best, why = fastest(workload, accelerator, counts, batch, {} if layout is None else layout, same)
     chosen = precision or usual_precision(hardware.machine(device), "training")
     sizes = _sizes(workload, length)

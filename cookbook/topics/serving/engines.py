@@ -15,6 +15,7 @@ from cookbook.catalog import constant
 from cookbook.catalog.fields import MAX_TOKENS, Field, Row, checked, of_numpy
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas.generation import attended_tokens, cache_slots, decode_step_seconds, prefill_seconds
+from cookbook.hardware import System
 from cookbook.prediction import request_sets
 from cookbook.prediction.api import MODEL, answers, network_of
 from cookbook.prediction.assumptions import Assumptions
@@ -255,15 +256,15 @@ class Batching:
 )
 def engine_costs(
     model: str | Workload,
-    accelerator: Any,
+    accelerator: System,
     *,
     tp: int = 1,
     pp: int = 1,
     ep: int | None = None,
-    precision: Any = None,
-    weights_format: Any = None,
-    kv_format: Any = None,
-    software: Any = None,
+    precision: str | None = None,
+    weights_format: str | None = None,
+    kv_format: str | None = None,
+    software: str | None = None,
     max_sequences: int | None = None,
     chunk: int | None = None,
     acceptance: float | None = None,

@@ -10,16 +10,18 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from cookbook import catalog, hardware, units
 from cookbook.catalog.commands import Launch, engines_for, launch, one_of
-from cookbook.catalog.fields import MAX_TOKENS, Field, checked
+from cookbook.catalog.fields import MAX_TOKENS, Amount, Field, checked
 from cookbook.catalog.prices import HOUR, SINCE_YEAR, USD_PER_HOUR, WAY, Price, hour_usd
 from cookbook.catalog.refusals import Refused, refusal_of, refused
+from cookbook.hardware import System, Systems
 from cookbook.prediction.api import network_of
 from cookbook.prediction.kinds.serving_memory import TOO_LONG
 from cookbook.prediction.kinds.transformer import answers_tokens
@@ -300,15 +302,15 @@ LOAD, LATENCY, LENGTHS = Field.number(high=1e9), Field.number(high=1e24, unit="s
 )
 def serve(
     model: str | Workload,
-    accelerator: Any,
+    accelerator: Systems,
     *,
-    rate: Any = None,
-    users: Any = None,
-    concurrency: Any = None,
-    arrival: Any = None,
+    rate: Amount | None = None,
+    users: Amount | None = None,
+    concurrency: Amount | None = None,
+    arrival: ArrayLike | None = None,
     think: float | str | None = None,
-    input_len: Any = None,
-    output_len: Any = None,
+    input_len: Amount | ArrayLike | None = None,
+    output_len: Amount | ArrayLike | None = None,
     input_spread: float = 0.5,
     output_spread: float = 0.5,
     burstiness: float = 1.0,
@@ -316,15 +318,15 @@ def serve(
     tpot: float | str | None = None,
     kept: float = 0.95,
     policy: str = CHUNKED,
-    devices: Any = None,
+    devices: int | Sequence[int] | None = None,
     tp: int | None = None,
     pp: int = 1,
     ep: int | None = None,
     prefill_engines: int = 1,
-    precision: Any = None,
-    weights_format: Any = None,
-    kv_format: Any = None,
-    software: Any = None,
+    precision: str | None = None,
+    weights_format: str | None = None,
+    kv_format: str | None = None,
+    software: str | None = None,
     max_sequences: int | None = None,
     chunk: int | None = None,
     context: int | None = None,
@@ -444,8 +446,8 @@ def serve(
     options = EngineOptions(tp, pp, ep, precision, weights_format, kv_format, software, acceptance, drafted, prefix_hit)
     batching = Batching(max_sequences, chunk, two_batches, policy, prefill_engines)
     question = _Question(network, load, limits, options, batching, context, seed if simulated else None)
-    machines = [hardware.machine(kind) for kind in accelerator]
-    counts: Sequence[int | None] = (None,) if devices is None else devices
+    machines = [hardware.machine(kind) for kind in cast(Sequence[System], accelerator)]  # read as several
+    counts = (None,) if devices is None else cast(Sequence[int], devices)
     prices = {machine.accelerator.key: hour_usd(machine.accelerator, hourly, way, since) for machine in machines}
     alone = len(machines) * len(counts) == 1
     answers = [

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from cookbook.catalog.fields import MAX_AMOUNT, MAX_TOKENS, Field, checked
 from cookbook.formulas.generation import attended_tokens
@@ -250,12 +251,12 @@ TOKENS, TIMES = Field.array(1, missing=False), Field.array(0, missing=False)
 )
 def simulate(
     costs: StepCosts,
-    prompts: Any,
-    answers: Any,
+    prompts: ArrayLike,
+    answers: ArrayLike,
     *,
-    arrival: Any = None,
+    arrival: ArrayLike | None = None,
     concurrency: int | None = None,
-    think: Any = None,
+    think: ArrayLike | None = None,
     policy: str = CHUNKED,
     engines: int = 1,
     prefill_engines: int = 1,
@@ -311,7 +312,7 @@ def simulate(
     run.decoders = [_Engine(run, own) for _ in range(engines)]
     run.fillers = [_Engine(run, SPLIT) for _ in range(prefill_engines)] if run.policy == SPLIT else run.decoders
     times = arrival if arrival is not None else think
-    run.start(None if times is None else times.tolist(), concurrency)
+    run.start(None if times is None else np.asarray(times).tolist(), concurrency)
     return run.served()
 
 
