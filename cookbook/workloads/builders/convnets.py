@@ -16,13 +16,16 @@ from cookbook.workloads.builders.resnets import basic_block, bottleneck_block, r
 from cookbook.workloads.layers import Shape, Trace, classify, conv_norm, variant_of
 from cookbook.workloads.ops import Ops
 
+# A local response norm, and a max pool of AlexNet as (kernel, stride).
+LRN, POOL = ("lrn",), (3, 2)
+
 
 def _column(t: Trace, x: Shape, layers: Sequence[tuple]) -> Shape:
     """Write convolutions with ReLU as (out, kernel, stride, padding, groups); max pools as (kernel, stride)."""
     for number, layer in enumerate(layers, start=1):
         if len(layer) == 2:
             x = t.pool(x, layer[0], layer[1], kind="max", name=f"pool{number}")
-        elif layer == ("lrn",):
+        elif layer == LRN:
             x = t.norm(x, "lrn", name=f"lrn{number}")
         else:
             out, kernel, stride, padding, groups = layer
@@ -41,86 +44,23 @@ def _fully_connected(t: Trace, x: Shape, widths: Sequence[int], classes: int, dr
 
 # Krizhevsky, Sutskever, Hinton, NIPS 2012 (two groups in layers 2, 4, 5), as in Caffe's bvlc_alexnet; "one_column":
 # Krizhevsky, arXiv:1404.5997; "tf": tf_cnn_benchmarks' alexnet_model (VALID padding in layer 1, SAME after).
-ALEXNET: dict[str, tuple[int, list[tuple]]] = {
-    "grouped": (
-        227,
-        [
-            (96, 11, 4, 0, 1),
-            ("lrn",),
-            (3, 2),
-            (256, 5, 1, 2, 2),
-            ("lrn",),
-            (3, 2),
-            (384, 3, 1, 1, 1),
-            (384, 3, 1, 1, 2),
-            (256, 3, 1, 1, 2),
-            (3, 2),
-        ],
-    ),
-    "ungrouped": (
-        227,
-        [
-            (96, 11, 4, 0, 1),
-            ("lrn",),
-            (3, 2),
-            (256, 5, 1, 2, 1),
-            ("lrn",),
-            (3, 2),
-            (384, 3, 1, 1, 1),
-            (384, 3, 1, 1, 1),
-            (256, 3, 1, 1, 1),
-            (3, 2),
-        ],
-    ),
-    "pool_first": (
-        227,
-        [
-            (96, 11, 4, 0, 1),
-            (3, 2),
-            ("lrn",),
-            (256, 5, 1, 2, 2),
-            (3, 2),
-            ("lrn",),
-            (384, 3, 1, 1, 1),
-            (384, 3, 1, 1, 2),
-            (256, 3, 1, 1, 2),
-            (3, 2),
-        ],
-    ),
-    "one_column": (
-        224,
-        [
-            (64, 11, 4, 2, 1),
-            (3, 2),
-            (192, 5, 1, 2, 1),
-            (3, 2),
-            (384, 3, 1, 1, 1),
-            (256, 3, 1, 1, 1),
-            (256, 3, 1, 1, 1),
-            (3, 2),
-        ],
-    ),
-    "tf": (
-        224,
-        [
-            (64, 11, 4, 0, 1),
-            (3, 2),
-            (192, 5, 1, 2, 1),
-            (3, 2),
-            (384, 3, 1, 1, 1),
-            (384, 3, 1, 1, 1),
-            (256, 3, 1, 1, 1),
-            (3, 2),
-        ],
-    ),
+# Image; the first two convolutions; what follows each of them; channels and groups of the last three.
+ALEXNET: dict[str, tuple] = {
+    "grouped": (227, (96, 11, 4, 0, 1), (256, 5, 1, 2, 2), (LRN, POOL), (384, 384, 256), (1, 2, 2)),
+    "ungrouped": (227, (96, 11, 4, 0, 1), (256, 5, 1, 2, 1), (LRN, POOL), (384, 384, 256), (1, 1, 1)),
+    "pool_first": (227, (96, 11, 4, 0, 1), (256, 5, 1, 2, 2), (POOL, LRN), (384, 384, 256), (1, 2, 2)),
+    "one_column": (224, (64, 11, 4, 2, 1), (192, 5, 1, 2, 1), (POOL,), (384, 256, 256), (1, 1, 1)),
+    "tf": (224, (64, 11, 4, 0, 1), (192, 5, 1, 2, 1), (POOL,), (384, 384, 256), (1, 1, 1)),
 }
 
 
 def alexnet(variant: str = "grouped", image: int | None = None, classes: int = 1000) -> Ops:
     """Build AlexNet: grouped (2012), ungrouped, pool_first (CaffeNet), one_column (2014) or tf."""
-    size, layers = variant_of(ALEXNET, variant, "variant")
+    size, first, second, between, widths, groups = variant_of(ALEXNET, variant, "variant")
+    last = [(width, 3, 1, 1, group) for width, group in zip(widths, groups, strict=True)]
     t = Trace()
-    x = _column(t, t.image(3, image or size, image or size), layers)
+    x = t.image(3, image or size, image or size)
+    x = _column(t, x, [first, *between, second, *between, *last, POOL])
     return _fully_connected(t, x, (4096, 4096), classes)
 
 
@@ -277,13 +217,13 @@ Branch = tuple[Any, ...]
 
 
 def _mixed(t: Trace, x: Shape, *branches: Branch, norm: bool = True) -> Shape:
-    ends = []
-    for branch in branches:
-        y = x
-        for step in branch:
-            y = _step(t, y, step, norm)
-        ends.append(y)
-    return t.concat(ends)
+    return t.concat([_steps(t, x, branch, norm) for branch in branches])
+
+
+def _steps(t: Trace, x: Shape, steps: Branch, norm: bool = True) -> Shape:
+    for step in steps:
+        x = _step(t, x, step, norm)
+    return x
 
 
 def _step(t: Trace, x: Shape, step: Any, norm: bool) -> Shape:
@@ -359,12 +299,14 @@ def _conv_relu(t: Trace, x: Shape, out: int, kernel: int, stride: int = 1, name:
     return t.act(t.conv(x, out, kernel, stride, kernel // 2, name=name), "relu")
 
 
+# Stem of Inception v3 and of Inception-ResNet v2; that of Inception v4 begins with the same three convolutions.
+INCEPTION_STEM = ((32, 3, 2), (32, 3, 1), (64, 3), "halve", (80, 1), (192, 3, 1), "halve")
+
+
 def inception_v3(image: int = 299, classes: int = 1000) -> Ops:
     """Build Inception v3 (Szegedy et al., arXiv:1512.00567, Table 1) without the auxiliary classifier."""
     t = Trace()
-    x = t.image(3, image, image)
-    for step in ((32, 3, 2), (32, 3, 1), (64, 3), "halve", (80, 1), (192, 3, 1), "halve"):
-        x = _step(t, x, step, True)
+    x = _steps(t, t.image(3, image, image), INCEPTION_STEM)
     for pool in (32, 64, 64):
         x = _block(
             t, x, "mixed35", 1, ((64, 1),), ((48, 1), (64, 5)), ((64, 1), (96, 3), (96, 3)), ("average", (pool, 1))
@@ -390,9 +332,7 @@ def inception_v3(image: int = 299, classes: int = 1000) -> Ops:
 def inception_v4(image: int = 299, classes: int = 1000) -> Ops:
     """Build Inception v4 (Szegedy et al., arXiv:1602.07261, Figures 3 to 9)."""
     t = Trace()
-    x = t.image(3, image, image)
-    for step in ((32, 3, 2), (32, 3, 1), (64, 3)):
-        x = _step(t, x, step, True)
+    x = _steps(t, t.image(3, image, image), INCEPTION_STEM[:3])
     x = _mixed(t, x, ("halve",), ((96, 3, 2),))
     x = _mixed(t, x, ((64, 1), (96, 3, 1)), ((64, 1), (64, (1, 7)), (64, (7, 1)), (96, 3, 1)))
     x = _mixed(t, x, ((192, 3, 2),), ("halve",))
@@ -426,9 +366,7 @@ def inception_v4(image: int = 299, classes: int = 1000) -> Ops:
 def inception_resnet_v2(image: int = 299, classes: int = 1000) -> Ops:
     """Build Inception-ResNet v2 (Szegedy et al., arXiv:1602.07261, section 3.2, as the authors released it)."""
     t = Trace()
-    x = t.image(3, image, image)
-    for step in ((32, 3, 2), (32, 3, 1), (64, 3), "halve", (80, 1), (192, 3, 1), "halve"):
-        x = _step(t, x, step, True)
+    x = _steps(t, t.image(3, image, image), INCEPTION_STEM)
     x = _mixed(t, x, ((96, 1),), ((48, 1), (64, 5)), ((64, 1), (96, 3), (96, 3)), ("average", (64, 1)))
     x = _block(t, x, "block35", 10, ((32, 1),), ((32, 1), (32, 3)), ((32, 1), (48, 3), (64, 3)), residual=320)
     x = _mixed(t, x, ((384, 3, 2),), ((256, 1), (256, 3), (384, 3, 2)), ("halve",))
@@ -448,7 +386,7 @@ _XCEPTION = ((128, 128), (256, 256), (728, 728), *((728, 728, 728),) * 8, (728, 
 def xception(image: int = 299, classes: int = 1000) -> Ops:
     """Build Xception."""
     t = Trace()
-    x = _step(t, _step(t, t.image(3, image, image), (32, 3, 2), True), (64, 3, 1), True)
+    x = _steps(t, t.image(3, image, image), ((32, 3, 2), (64, 3, 1)))
     for number, widths in enumerate(_XCEPTION):
         down = len(widths) == 2
         with t.block(f"block{number + 1}"):
