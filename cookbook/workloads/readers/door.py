@@ -231,10 +231,7 @@ def _read_text(words: str, label: str, path: Path | None, changes: Mapping[str, 
 
 def _configuration(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "") -> zoo.Workload:
     if encoders.is_timm(config):
-        record = encoders.timm(config)
-        return built(
-            record.pop("builder"), record.pop("arguments"), changes, title=title or config["architecture"], **record
-        )
+        return built(**encoders.timm(config), changes=changes, title=title or config["architecture"])
     return huggingface.read(config, changes, title)
 
 

@@ -17,10 +17,12 @@ from cookbook.workloads.arguments import MAX_LAYERS
 from cookbook.workloads.builders import resnets
 from cookbook.workloads.readers.decoders import activation
 from cookbook.workloads.readers.fields import Fields
+from cookbook.workloads.readers.hybrids import LANGUAGE
 
 Found = dict[str, Any]
 HEADS = {"ForSequenceClassification": "classes", "ForTokenClassification": "tokens", "ForQuestionAnswering": "tokens"}
 ENCODER = {"family": "encoder", "task": "language understanding", "data_kind": "text", "sample": "sequence"}
+TEXT_TO_TEXT = ENCODER | {"family": "transformer", "task": "text to text"}
 VISION = {"family": "vision_transformer", "task": "classification", "data_kind": "images", "sample": "image"}
 CNN = VISION | {"family": "cnn"}
 DIFFUSION = {"family": "diffusion", "task": "image generation", "data_kind": "images", "sample": "image"}
@@ -85,9 +87,10 @@ def _classes(f: Fields) -> int:
 def _t5(f: Fields) -> Found:
     form = f.word("feed_forward_proj", default="relu")
     depth = f.whole("num_layers", most=MAX_LAYERS)
-    words = form.removeprefix("gated-")
-    if words not in ("relu", "gelu", "silu"):
+    act = form.removeprefix("gated-")
+    if act not in ("relu", "gelu", "silu"):
         f.assume(f"feed_forward_proj {form[:40]} is counted as gelu")
+        act = "gelu"
     sizes = {
         "vocab": f.whole("vocab_size"),
         "width": f.whole("d_model"),
@@ -100,20 +103,17 @@ def _t5(f: Fields) -> Found:
         "norm": "rms",
         "bias": False,
         "gated": form.startswith("gated"),
-        "act": words if words in ("relu", "gelu", "silu") else "gelu",
+        "act": act,
         "tied": f.flag("tie_word_embeddings", default=True),
         "final_norm": True,
         "dropout": f.number("dropout_rate") > 0,
     }
+    return _text_to_text(f, sizes, USUAL_PIECE)
+
+
+def _text_to_text(f: Fields, sizes: Found, seq: int) -> Found:
     f.assume("the decoder writes as many tokens as the encoder reads; target= says how many for each")
-    return {
-        "builder": "transformers.encoder_decoder",
-        "arguments": sizes,
-        "seq": USUAL_PIECE,
-        **ENCODER,
-        "task": "text to text",
-        "family": "transformer",
-    }
+    return {"builder": "transformers.encoder_decoder", "arguments": sizes, "seq": seq, **TEXT_TO_TEXT}
 
 
 def _bart(f: Fields) -> Found:
@@ -140,15 +140,7 @@ def _bart(f: Fields) -> Found:
         "tied": True,
         "dropout": f.number("dropout") > 0,
     }
-    f.assume("the decoder writes as many tokens as the encoder reads; target= says how many for each")
-    return {
-        "builder": "transformers.encoder_decoder",
-        "arguments": sizes,
-        "seq": min(positions, USUAL_PIECE),
-        **ENCODER,
-        "task": "text to text",
-        "family": "transformer",
-    }
+    return _text_to_text(f, sizes, min(positions, USUAL_PIECE))
 
 
 def _whisper(f: Fields) -> Found:
@@ -299,15 +291,7 @@ def _mamba(f: Fields) -> Found:
         "expand": expand,
     }
     f.assume("sequences of 2,048 tokens; seq= says otherwise")
-    return {
-        "builder": "sequence.mamba",
-        "arguments": sizes,
-        "seq": 2048,
-        "family": "state_space",
-        "task": "language modelling",
-        "data_kind": "text",
-        "sample": "sequence",
-    }
+    return {"builder": "sequence.mamba", "arguments": sizes, "seq": 2048, **LANGUAGE}
 
 
 def _dit(f: Fields) -> Found:
@@ -370,21 +354,6 @@ def _flux(f: Fields) -> Found:
     return {"builder": "diffusion.flux", "arguments": arguments, **DIFFUSION}
 
 
-def _timm(f: Fields) -> Found:
-    """Return the zoo's network that a configuration of timm names."""
-    name = f.word("architecture")
-    network = zoo.model(catalog.lookup("models", name))
-    f.assume(f"{network.title} of the zoo, by the name {name}")
-    return {
-        "builder": network.builder,
-        "arguments": dict(network.arguments),
-        "family": network.family,
-        "task": network.task,
-        "data_kind": network.data_kind,
-        "sample": network.sample,
-    }
-
-
 READERS: dict[str, Callable[[Fields], Found]] = {
     "bert": _bert,
     "t5": _t5,
@@ -407,6 +376,10 @@ def is_timm(config: Mapping[str, Any]) -> bool:
 
 
 def timm(config: Mapping[str, Any]) -> Found:
-    """Return builder and arguments of a configuration of timm; UnknownName where the zoo has no such network."""
+    """Return builder and arguments of the zoo's network that a configuration of timm names; UnknownName for others."""
     f = Fields(config, "timm")
-    return _timm(f) | {"assumed": f.assumed}
+    name = f.word("architecture")
+    network = zoo.model(catalog.lookup("models", name))
+    f.assume(f"{network.title} of the zoo, by the name {name}")
+    own = {name: getattr(network, name) for name in ("builder", "family", "task", "data_kind", "sample")}
+    return {**own, "arguments": dict(network.arguments), "assumed": f.assumed}

@@ -74,7 +74,9 @@ def read(config: Mapping[str, Any], changes: Mapping[str, Any], title: str = "")
     try:
         reader = tables.families().get(family, tables.Family()).reader
         if reader in READERS:
-            return _by_reader(f, READERS[reader](f), changes, title)
+            network = READERS[reader](f)
+            _note_unread(f, familiar=True)
+            return built(**network, changes=changes, title=title, assumed=f.assumed)
         return _language_model(f, family, changes, title)
     except (ArithmeticError, TypeError, IndexError, KeyError, AttributeError) as problem:
         if isinstance(problem, UnknownName):
@@ -93,20 +95,6 @@ def _architecture(config: Mapping[str, Any]) -> str:
     names = config.get("architectures")
     name = names[0] if isinstance(names, list) and names else ""
     return name[:60] if isinstance(name, str) and name.strip() else "Your model"
-
-
-def _by_reader(f: Fields, network: Mapping[str, Any], changes: Mapping[str, Any], title: str) -> Workload:
-    """Build the network that the reader of a family has recognised."""
-    _note_unread(f, familiar=True)
-    record = {name: value for name, value in network.items() if name not in ("builder", "arguments")}
-    return built(
-        network["builder"],
-        network["arguments"],
-        changes,
-        title=title or network["builder"],
-        assumed=f.assumed,
-        **record,
-    )
 
 
 def _family_of(config: Mapping[str, Any]) -> str:
