@@ -115,8 +115,8 @@ def index_of(file: BinaryIO, size: int) -> Header:
     try:
         index = parsed_json(file.read(min(size, MAX_HEADER_BYTES)).decode("utf-8"), "the index")
     except ValueError:
-        return Header({}, tables.formats("safetensors"))
-    return index_header(index) if is_index(index) else Header({}, tables.formats("safetensors"))
+        index = None
+    return index_header(index if is_index(index) else {})
 
 
 def checked(workload: Workload, header: Header) -> Workload:

@@ -200,9 +200,7 @@ def _convolution(g: _Counted, name: str, label: str, arguments: Sequence[Any], o
     if name == "convolution":
         transposed, groups = bool(arguments[6]), int(arguments[8])
     else:
-        transposed, groups = False, int(arguments[6]) if len(arguments) > 6 else 1
-        if name.startswith("conv_transpose"):
-            transposed, groups = True, int(arguments[6]) if len(arguments) > 6 else 1
+        transposed, groups = name.startswith("conv_transpose"), int(arguments[6]) if len(arguments) > 6 else 1
     offsets = float(bias.numel()) if _is_tensor(bias) else 0.0
     operands = [w, *([bias] if _is_tensor(bias) else [])]
     g.graph.write_conv(
