@@ -245,36 +245,10 @@ class Topology(Result):
             ends), how, source. Columns that do not apply are blank or NaN.
         """
         at = _positions(self.nodes)
-        rows: list[dict[str, Any]] = [
-            {
-                "part": "node",
-                "name": node.name,
-                "kind": node.kind,
-                "x": at[node.name][0],
-                "y": at[node.name][1],
-                "how": node.how,
-                "source": node.source,
-            }
-            for node in self.nodes
-        ]
+        rows = [{"part": "node", **vars(node), "x": at[node.name][0], "y": at[node.name][1]} for node in self.nodes]
         for link in self.links:
             (x, y), (x2, y2) = at[link.start], at[link.end]
-            rows.append(
-                {
-                    "part": "link",
-                    "name": link.name,
-                    "kind": "link",
-                    "start": link.start,
-                    "end": link.end,
-                    "bandwidth": link.bandwidth,
-                    "x": x,
-                    "y": y,
-                    "x2": x2,
-                    "y2": y2,
-                    "how": link.how,
-                    "source": link.source,
-                }
-            )
+            rows.append({"part": "link", "kind": "link", **vars(link), "x": x, "y": y, "x2": x2, "y2": y2})
         words = ["start", "end"]
         columns = ["part", "name", "kind", *words, "bandwidth", "x", "y", "x2", "y2", "how", "source"]
         frame = pd.DataFrame(rows, columns=columns)
