@@ -190,7 +190,7 @@ def provenance_errors(directory: Path) -> Iterator[CatalogError]:
         for line, key, value in zip(file.lines, values["key"], values[field], strict=True):
             used_values = [s.value for status, s in statements(directory, key, field) if status == "used"]
             table_values = [] if _is_missing(value) else [value]
-            if not _same(used_values, table_values):
+            if list(map(_as_number, used_values)) != list(map(_as_number, table_values)):
                 expectation = f"one row with status used for {key}, value {table_values or 'blank'}"
                 yield CatalogError(
                     file.file, line, field, str(used_values), expectation, "correct one of the two tables"
@@ -199,13 +199,6 @@ def provenance_errors(directory: Path) -> Iterator[CatalogError]:
 
 def _is_missing(value: float | str) -> bool:
     return value == "" or (isinstance(value, float) and math.isnan(value))
-
-
-def _same(used: list[float | str], expected: list[float | str]) -> bool:
-    if len(used) != len(expected):
-        return False
-    pairs = zip(used, expected, strict=True)
-    return all(str(a) == str(b) or str(_as_number(a)) == str(_as_number(b)) for a, b in pairs)
 
 
 def _as_number(value: float | str) -> float | str:
