@@ -786,6 +786,28 @@ def mlp(
     return t.linear(y, out or down[1], bias, f"{name}.down")
 
 
+def attention_branches(
+    t: Trace,
+    x: Shape,
+    heads: int,
+    norm: str,
+    bias: bool,
+    memory: Shape | None,
+    dropout: bool,
+    norm_bias: bool | None = None,
+    **attention: Any,
+) -> Shape:
+    """Write norm, self-attention, add and, where there is a `memory`, norm, cross-attention on it, add."""
+    y = self_attention(t, t.norm(x, norm, bias=norm_bias, name="norm1"), heads, bias=bias, dropout=dropout, **attention)
+    x = t.add(x, t.dropout(y) if dropout else y, name="residual1")
+    if memory is None:
+        return x
+    of_cross = {name: value for name, value in attention.items() if name in ("head_dim", "flash")}
+    y = t.norm(x, norm, bias=norm_bias, name="norm_cross")
+    y = self_attention(t, y, heads, bias=bias, memory=memory, dropout=dropout, name="cross", **of_cross)
+    return t.add(x, t.dropout(y) if dropout else y, name="residual_cross")
+
+
 def transformer_block(
     t: Trace,
     x: Shape,
@@ -804,23 +826,7 @@ def transformer_block(
 
     Counts are the same for norms before or after. Further arguments go to `self_attention`.
     """
-    y = self_attention(t, t.norm(x, norm, bias=norm_bias, name="norm1"), heads, bias=bias, dropout=dropout, **attention)  # type: ignore[arg-type]
-    x = t.add(x, t.dropout(y) if dropout else y, name="residual1")
-    if memory is not None:
-        flash = bool(attention.get("flash", True))
-        head_dim = attention.get("head_dim")
-        y = self_attention(
-            t,
-            t.norm(x, norm, bias=norm_bias, name="norm_cross"),
-            heads,
-            bias=bias,
-            memory=memory,
-            head_dim=head_dim,  # type: ignore[arg-type]
-            flash=flash,
-            dropout=dropout,
-            name="cross",
-        )
-        x = t.add(x, t.dropout(y) if dropout else y, name="residual_cross")
+    x = attention_branches(t, x, heads, norm, bias, memory, dropout, norm_bias, **attention)
     y = mlp(t, t.norm(x, norm, bias=norm_bias, name="norm2"), hidden, gated, act, bias)
     return t.add(x, t.dropout(y) if dropout else y, name="residual2")
 

@@ -12,7 +12,16 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from cookbook.workloads.builders.blocks import latent_attention, moe
-from cookbook.workloads.layers import Length, S, Shape, Trace, mlp, self_attention, transformer_block
+from cookbook.workloads.layers import (
+    Length,
+    S,
+    Shape,
+    Trace,
+    attention_branches,
+    mlp,
+    self_attention,
+    transformer_block,
+)
 from cookbook.workloads.ops import Ops, join, repeat
 
 EXPERT_ARGUMENTS = (
@@ -147,29 +156,10 @@ def decoder(
         raise ValueError("index needs heads, dim and top")
     if index and not (latent and latent.get("q_rank")):
         raise ValueError("index needs latent attention with q_rank: its queries are made of that latent")
-    layer = _Layer(
-        heads=heads,
-        kv_heads=kv_heads,
-        head_dim=head_dim,
-        hidden=hidden,
-        norm=norm,
-        norm_bias=norm_bias,
-        norms=norms,
-        gated=gated,
-        act=act,
-        bias=bias,
-        qkv_bias=bias if qkv_bias is None else qkv_bias,
-        mlp_bias=bias if mlp_bias is None else mlp_bias,
-        qk_norm=qk_norm,
-        whole_norm=whole_norm,
-        sinks=sinks,
-        parallel=parallel,
-        dropout=dropout,
-        flash=flash,
-        latent=latent,
-        index=index,
-        experts=experts,
-    )
+    qkv_bias = bias if qkv_bias is None else qkv_bias
+    mlp_bias = bias if mlp_bias is None else mlp_bias
+    arguments = locals()
+    layer = _Layer(**{name: arguments[name] for name in _Layer._fields})
     t = Trace()
     x = _embedded(t, vocab, width, positions, embedding_width, dropout)
     if embedding_norm:
@@ -241,18 +231,9 @@ def _block(t: Trace, x: Shape, c: _Layer, window: int | None, sparse: bool) -> S
 
 def _attention(t: Trace, y: Shape, c: _Layer, window: int | None) -> Shape:
     if c.latent:
-        return latent_attention(
-            t,
-            y,
-            c.heads,
-            c.latent.get("q_rank"),
-            c.latent["kv_rank"],
-            c.latent["nope_dim"],
-            c.latent["rope_dim"],
-            c.latent["v_dim"],
-            flash=c.flash,
-            index=c.index,
-        )
+        kv_rank, nope, rope, values = (c.latent[name] for name in LATENT_ARGUMENTS[1:])
+        q_rank = c.latent.get("q_rank")
+        return latent_attention(t, y, c.heads, q_rank, kv_rank, nope, rope, values, flash=c.flash, index=c.index)
     if c.sinks:
         t.parameter(c.heads, "attention.sinks")
     if c.whole_norm:
@@ -638,12 +619,8 @@ def _expert_block(
     t: Trace, x: Shape, heads: int, hidden: int, experts: int, memory: Shape | None, c: dict[str, Any]
 ) -> Shape:
     """Write a layer whose MLP is a mixture of experts, one expert per token."""
-    attention = {key: c[key] for key in ("bias", "flash", "dropout", "head_dim")}
-    y = self_attention(t, t.norm(x, c["norm"], name="norm1"), heads, causal=memory is not None, **attention)
-    x = t.add(x, t.dropout(y) if c["dropout"] else y, name="residual1")
-    if memory is not None:
-        y = self_attention(t, t.norm(x, c["norm"], name="norm_cross"), heads, memory=memory, name="cross", **attention)
-        x = t.add(x, t.dropout(y) if c["dropout"] else y, name="residual_cross")
+    attention = {key: c[key] for key in ("norm", "bias", "dropout", "flash", "head_dim")}
+    x = attention_branches(t, x, heads, memory=memory, causal=memory is not None, **attention)
     y = moe(t, t.norm(x, c["norm"], name="norm2"), experts, 1, hidden, gated=c["gated"], act=c["act"])
     return t.add(x, t.dropout(y) if c["dropout"] else y, name="residual2")
 
