@@ -179,12 +179,8 @@ def faster_rcnn(
     t = Trace()
     levels = pyramid(t, _size(image), depth, groups, group_width, first=0)
     levels.append(t.pool(levels[-1], 1, 2, name="p6"))
-    for number, x in enumerate(levels):
-        y = t.act(t.conv(x, 256, 3, padding=1, name="rpn", shared=number > 0), "relu")
-        t.conv(y, 3 + 12, 1, name="rpn.out", shared=number > 0)
-    x = t.sample(levels[0], Shape(256 * 7 * 7, (proposals,)), "roi_align")
-    for number in (1, 2):
-        x = t.act(t.linear(x, 1024, name=f"box.fc{number}"), "relu")
+    _proposals(t, levels, _ANCHORS["fpn"])
+    x = _box_features(t, levels[0], proposals)
     t.linear(x, classes, name="box.classes")
     t.linear(x, 4 * classes, name="box.boxes")
     if masks:
@@ -243,7 +239,7 @@ def rcnn(
     if heads and backbone == "c4":
         _late_stage(t, maps[0], depth, stride_on, regions, classes, "mask" in heads)
     elif heads:
-        _box_head(t, maps[0], regions, 2 if "keypoint" in heads else classes)
+        _predict(t, _box_features(t, maps[0], regions), 2 if "keypoint" in heads else classes)
         if "mask" in heads:
             mask_head(t, maps[0], regions // 4, classes)
         if "keypoint" in heads:
@@ -268,11 +264,11 @@ def _proposals(t: Trace, maps: Sequence[Shape], anchors: int) -> None:
         t.conv(y, 5 * anchors, 1, name="rpn.out", shared=number > 0)
 
 
-def _box_head(t: Trace, level: Shape, regions: int, classes: int) -> None:
+def _box_features(t: Trace, level: Shape, regions: int) -> Shape:
     x = t.sample(level, Shape(level.channels * 7 * 7, (regions,)), "roi_align")
     for number in (1, 2):
         x = t.act(t.linear(x, 1024, name=f"box.fc{number}"), "relu")
-    _predict(t, x, classes)
+    return x
 
 
 def _predict(t: Trace, x: Shape, classes: int) -> None:
