@@ -565,12 +565,20 @@ def efficientnet_v2(size: str = "s", image: int | None = None, classes: int = 10
 
 def _fused_mbconv(t: Trace, x: Shape, expansion: int, kernel: int, stride: int, out: int) -> Shape:
     with t.block(f"fused{out}"):
-        if expansion == 1:
-            y = conv_norm(t, x, out, kernel, stride, act="silu")
-        else:
-            y = conv_norm(t, x, expansion * int(x.channels), kernel, stride, act="silu", name="fused")
-            y = conv_norm(t, y, out, 1, act="", name="project")
+        if expansion > 1:
+            return _fused_residual(t, x, expansion * int(x.channels), out, kernel, stride, "silu")
+        y = conv_norm(t, x, out, kernel, stride, act="silu")
         return t.add(x, y) if stride == 1 and x.channels == out else y
+
+
+def _fused_residual(
+    t: Trace, x: Shape, hidden: int, out: int, kernel: int, stride: int, act: str, squeeze: int = 0
+) -> Shape:
+    """Write an inverted residual with one convolution in place of expansion and depthwise convolution."""
+    y = conv_norm(t, x, hidden, kernel, stride, act=act, name="fused")
+    y = squeeze_excite(t, y, squeeze, act) if squeeze else y
+    y = conv_norm(t, y, out, 1, act="", name="project")
+    return t.add(x, y) if stride == 1 and x.channels == out else y
 
 
 # Ma et al., arXiv:1807.11164, Table 5: channels of the three stages and of the last convolution.
@@ -741,12 +749,9 @@ def _residual(
     hidden = divisible(int(x.channels) * expansion)
     # A quarter of the block's input channels, as the source divides a quarter by the expansion.
     narrow = round(hidden * 0.25 / expansion) if squeeze else 0
-    if not fused:
-        return inverted_residual(t, x, hidden, out, kernel, stride, act, narrow, squeeze_act=act)
-    y = conv_norm(t, x, hidden, kernel, stride, act=act, name="fused")
-    y = squeeze_excite(t, y, narrow, act) if narrow else y
-    y = conv_norm(t, y, out, 1, act="", name="project")
-    return t.add(x, y) if stride == 1 and x.channels == out else y
+    if fused:
+        return _fused_residual(t, x, hidden, out, kernel, stride, act, narrow)
+    return inverted_residual(t, x, hidden, out, kernel, stride, act, narrow, squeeze_act=act)
 
 
 def gpunet_d1(image: int = 456, classes: int = 1000) -> Ops:
