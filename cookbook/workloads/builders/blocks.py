@@ -156,13 +156,9 @@ def latent_branch(t: Trace, y: Shape, c: Sizes) -> Shape:
 
 def delta_branch(t: Trace, y: Shape, c: Sizes) -> Shape:
     """Write linear attention with a forget factor per feature: Kimi Delta Attention (arXiv:2510.26692)."""
-    heads, size, near, values = (
-        c["heads"],
-        c["head_dim"],
-        (c["chunk"] + 1) / 2,
-        y.with_channels(c["heads"] * c["head_dim"]),
-    )
+    heads, size, near = c["heads"], c["head_dim"], (c["chunk"] + 1) / 2
     inner = heads * size
+    values = y.with_channels(inner)
     qkv = t.linear(y, 3 * inner, False, "delta.qkv")
     t.act(t.conv(qkv, 3 * inner, c["kernel"], padding="same", groups=3 * inner, bias=False, name="conv1d"), "silu")
     t.linear(t.linear(y, size, False, "delta.forget_in"), inner, False, "delta.forget_out")

@@ -590,13 +590,14 @@ def tft(
         chosen = _select(t, t.tokens(steps, hidden * inputs), inputs, hidden, name, contexts[0])
         parts.append((chosen, t.recurrent(chosen, hidden, name=f"{name}.lstm")))
     x = t.tokens(history + future, hidden)
-    x = _gate_add_norm(t, x, x.with_channels(hidden), hidden, "input_gate")
+    x = _glu(t, x, x.with_channels(hidden), hidden, "input_gate")
     x = _gated(t, x, hidden, context=contexts[1], name="enrichment")
+    _attention(t, x, hidden, heads)
     # Only the forecast steps leave the attention.
     late = t.tokens(future, hidden)
-    y = _gate_add_norm(t, _attention(t, x, hidden, heads).with_channels(hidden), late, hidden, "attention_gate", future)
+    y = _glu(t, t.tokens(future, hidden), late, hidden, "attention_gate")
     y = _gated(t, y, hidden, name="positionwise")
-    y = _gate_add_norm(t, y, late, hidden, "decoder_gate")
+    y = _glu(t, y, late, hidden, "decoder_gate")
     t.loss(t.linear(y, quantiles, name="quantiles"))
     return t.ops()
 
@@ -612,14 +613,11 @@ def _gated(t: Trace, x: Shape, hidden: int, out: int = 0, context: Shape | None 
 
 
 def _glu(t: Trace, x: Shape, shortcut: Shape, out: int, name: str) -> Shape:
+    """Write a gated linear unit, a shortcut and a norm."""
     y = t.linear(x, 2 * out, name=f"{name}.glu")
     y = t.multiply(y.with_channels(out), t.act(y.with_channels(out), "sigmoid"), name=f"{name}.gate")
     y = t.add(y, shortcut, name=f"{name}.residual")
     return t.norm(y, "layer", name=f"{name}.norm") if out > 1 else y
-
-
-def _gate_add_norm(t: Trace, x: Shape, shortcut: Shape, hidden: int, name: str, steps: int = 0) -> Shape:
-    return _glu(t, t.tokens(steps, hidden) if steps else x, shortcut, hidden, name)
 
 
 def _select(t: Trace, x: Shape, inputs: int, hidden: int, name: str, context: Shape | None) -> Shape:
@@ -634,13 +632,12 @@ def _select(t: Trace, x: Shape, inputs: int, hidden: int, name: str, context: Sh
     return y.with_channels(hidden)
 
 
-def _attention(t: Trace, x: Shape, hidden: int, heads: int) -> Shape:
+def _attention(t: Trace, x: Shape, hidden: int, heads: int) -> None:
     """Write causal attention whose heads share the values and are averaged before the output layer."""
     width = hidden // heads
     qkv = t.linear(x, (2 * heads + 1) * width, bias=False, name="attention.qkv")
     y = t.attention(qkv.with_channels(hidden), heads, causal=True, flash=False)
-    y = t.linear(y.with_channels(width), hidden, bias=False, name="attention.out")
-    return t.dropout(y)
+    t.dropout(t.linear(y.with_channels(width), hidden, bias=False, name="attention.out"))
 
 
 # Rows of the 26 embedding tables of the Criteo terabyte set, indices folded at 40 million: MLPerf DLRM, and DLRM-DCNv2
