@@ -69,30 +69,17 @@ BASES: dict[str, tuple[float, dict[str, int]]] = {
     "Wh": (3600.0, {"J": 1}),
     "USD": (1.0, {"USD": 1}),
 }
+YEAR = 365.25 * 86400.0
+COUNTED = ("device", "image", "token", "sample", "parameter")
 # Units that take no prefix.
 WHOLE: dict[str, tuple[float, dict[str, int]]] = {
-    "": (1.0, {}),
-    "1": (1.0, {}),
+    **dict.fromkeys(("", "1", *COUNTED, *(f"{noun}s" for noun in COUNTED)), (1.0, {})),
     "%": (0.01, {}),
-    "year": (365.25 * 86400.0, {"s": 1}),
-    "years": (365.25 * 86400.0, {"s": 1}),
-    "day": (86400.0, {"s": 1}),
-    "days": (86400.0, {"s": 1}),
-    "hour": (3600.0, {"s": 1}),
-    "hours": (3600.0, {"s": 1}),
-    "h": (3600.0, {"s": 1}),
     "min": (60.0, {"s": 1}),
+    **dict.fromkeys(("h", "hour", "hours"), (3600.0, {"s": 1})),
+    **dict.fromkeys(("day", "days"), (86400.0, {"s": 1})),
     "month": (365.25 / 12 * 86400.0, {"s": 1}),
-    "device": (1.0, {}),
-    "devices": (1.0, {}),
-    "image": (1.0, {}),
-    "images": (1.0, {}),
-    "token": (1.0, {}),
-    "tokens": (1.0, {}),
-    "sample": (1.0, {}),
-    "samples": (1.0, {}),
-    "parameter": (1.0, {}),
-    "parameters": (1.0, {}),
+    **dict.fromkeys(("year", "years"), (YEAR, {"s": 1})),
 }
 # Words and letters that may precede a unit, or be alone: 14 M, 14 million images, $1.2 M.
 MULTIPLES = {name: factor for name, factor in PREFIXES.items() if name and factor >= 1e3 and "i" not in name} | {
@@ -115,7 +102,6 @@ ACCEPTED = (
 # Longer text is neither a quantity nor a unit.
 LONGEST_QUANTITY, LONGEST_UNIT = 200, 40
 PREFIXED = {"FLOP", "FLOP/s", "OP", "OP/s", "MAC", "MAC/s", "B", "B/s", "FLOP/B", "W", "J", "Hz", "m"}
-YEAR = 86400.0 * 365.25
 CLOCK = [
     (1e9 * YEAR, "billion years"),
     (1e6 * YEAR, "million years"),
