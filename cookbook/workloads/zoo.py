@@ -517,8 +517,7 @@ def _same(one: Workload, other: Workload) -> bool:
 
 @cache  # as many as the zoo has: fewer would be built again by whatever walks through all of them
 def _named(name: str) -> Workload:
-    table = catalog.table("models")
-    row = table.loc[table["name"] == name].iloc[0]
+    row = catalog.row("models", name)
     seq = None if math.isnan(row["seq"]) else float(row["seq"])
     sources = [row[c] for c in ("source", "parameters_source", "macs_source") if row[c]]
     keys = dict.fromkeys(key for cell in sources for key in cell.split(";"))
@@ -543,8 +542,7 @@ def _named(name: str) -> Workload:
 
 
 def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
-    table = catalog.table("models")
-    row = table.loc[table["name"] == workload.name].iloc[0]
+    row = catalog.row("models", workload.name)
     builder, stated = builder_function(row["builder"]), json.loads(row["arguments"] or "{}")
     parameters = inspect.signature(builder).parameters
     unknown = [c for c in changes if c not in parameters]
