@@ -1,4 +1,4 @@
-"""A report of one panel: a notebook that papermill runs, stored as one page that opens without a network, or as PDF."""
+"""A report of one panel: one page that opens without a network, or PDF."""
 
 from __future__ import annotations
 
@@ -6,32 +6,22 @@ import json
 import os
 import shutil
 import subprocess
+from base64 import b64encode
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import nbformat
-
 from cookbook import panels
 from cookbook.catalog.files import check_target, write_text
-from cookbook.panels.decision import PICTURE, page
-from cookbook.publish.notebook import run_with
+from cookbook.charts import live
+from cookbook.panels.decision import PICTURE
 from cookbook.units import shown
 
-# Cells of a report: the panel in its state, with its chart, and the record with the rest.
-PARAMETERS = 'name = ""  # panel\nstate = {}  # its controls\nquestion = ""  # to be decided\nnote = ""  # own words'
-CELLS = (
-    "import cookbook as cb\nfrom IPython.display import HTML",
-    "panel = getattr(cb.panels, name)(**state)\npanel",
-    "record = cb.panels.record(panel, question, note=note)\nHTML(record.sheet())",
-)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-pdf-header-footer")
 LONGEST_PRINT = 120  # seconds
 PAGES = (".html", ".htm")
-STANDS_AFTER = "<div class='inputs'>"
 
 
 def report(
@@ -73,22 +63,14 @@ def report(
     OSError
         If there is no Chromium, or it wrote nothing or took too long.
     """
-    panel = made(name, state or {})
+    values = made(name, state or {}).values
     out = check_target(Path(out))
     if out.suffix.lower() not in PAGES:
         raise ValueError(f"out = {out} is a page; give a name that ends in .html, and pdf=True for the PDF beside it")
-    record = panels.record(panel, question, note=note)
-    values = {control: value for control, value in panel.values.items() if _fits_a_cell(value)}
-    with TemporaryDirectory() as folder:
-        source = Path(folder) / "report.ipynb"
-        nbformat.write(_notebook(), source)
-        ran = run_with(source, name=name, state=values, question=record.question, note=note)
-    title, picture = record.question, _outputs(ran, "image/png")[-1:]
-    body = _outputs(ran, "text/html")[-1]
-    words = escape(panel.view.picture.title)
-    image = [f'<img src="{PICTURE}{data.strip()}" alt="{words}">' for data in picture]
-    body = body.replace(STANDS_AFTER, f"{''.join(image)}\n{STANDS_AFTER}", 1)
-    written = [write_text(out, page(title, f"<h1>{escape(title)}</h1>\n{body}", report=True))]
+    panel = getattr(panels, name)(**values)  # made in this state, whose chart is that of the report
+    picture = b64encode(live.to_png(**panel.chart)).decode()
+    page = panels.record(panel, question, note=note).report(f"{PICTURE}{picture}")
+    written = [write_text(out, page)]
     return [*written, printed(written[0])] if pdf else written
 
 
@@ -129,30 +111,6 @@ def read_state(given: list[str]) -> dict[str, Any]:
         except ValueError:
             state[name.strip()] = text
     return state
-
-
-def _fits_a_cell(value: Any) -> bool:
-    """Return True if papermill can write a value into a cell."""
-    try:
-        return bool(json.loads(json.dumps(value)) == value)
-    except (TypeError, ValueError):
-        return False
-
-
-def _notebook() -> nbformat.NotebookNode:
-    cells = [nbformat.v4.new_code_cell(source) for source in (CELLS[0], PARAMETERS, *CELLS[1:])]
-    cells[1].metadata["tags"] = ["parameters"]
-    return nbformat.v4.new_notebook(cells=cells)
-
-
-def _outputs(notebook: nbformat.NotebookNode, kind: str) -> list[str]:
-    """Return the cells' outputs of one kind, in order."""
-    return [
-        str(output["data"][kind])
-        for cell in notebook.cells
-        for output in cell.get("outputs", [])
-        if kind in output.get("data", {})
-    ]
 
 
 def printed(source: Path) -> Path:

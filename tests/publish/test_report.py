@@ -37,7 +37,7 @@ each_buyer = pytest.mark.parametrize(
 
 @pytest.fixture(scope="module")
 def page_of(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The report of a buyer, run by papermill once."""
+    """The report of a buyer, made once."""
     folder = tmp_path_factory.mktemp("reports")
     return cache(lambda who: report("stack", folder / f"{who}.html", BUYERS[who], f"What does {who} buy?", HOSTILE)[0])
 
