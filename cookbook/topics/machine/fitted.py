@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -222,7 +221,7 @@ def calibrate(
     """
     whole = joined(report)
     plain = measured_device(calm(whole), name)
-    before, lacks = sheet(whole, like), _unlisted(whole, like)
+    before, lacks = sheet(whole, like)
     rows, left = _predictable(whole, plain)
     constants = figures(whole)
     measured = np.array([math.log(seconds_of(whole, row)) for row in rows])
@@ -277,19 +276,15 @@ def _report(report: Any) -> Report:
     raise replace(SOURCE, name="report").refuse(report, "is no report")
 
 
-def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:
-    """Return the datasheet device of a report's machine: the one that it names, else the nearest of the catalogue.
+def sheet(report: Report, like: str | Accelerator | None = None) -> tuple[Accelerator, str]:
+    """Return the datasheet device of a report's machine, and its name in the report where the catalogue has none such.
 
-    Of a processor, the share of its cores that computed, of its peaks and of its memory bandwidth.
+    Then the device is the nearest of the catalogue. Of a processor, the share of its cores that computed, of its peaks
+    and of its memory bandwidth.
     """
     environment = report.environment
-    if like is not None:
-        device = accelerator(like)
-    elif environment.get("device_name"):
-        device = _named(str(environment["device_name"]))
-    else:
-        device = _processor(str(environment.get("processor", "")))
-    row = _cores().get(device.like, math.nan)
+    device, lacks = _catalogued(environment) if like is None else (accelerator(like), "")
+    row = float(catalog.table("accelerators").set_index("key")["core_count"].get(device.like, math.nan))
     cores = _cores_used(environment)
     share = min(cores / row, 1.0) if device.kind == "cpu" else 1.0
     memory = float(environment.get("device_memory_bytes") or environment.get("memory_bytes") or 1e9)
@@ -297,8 +292,8 @@ def sheet(report: Report, like: str | Accelerator | None = None) -> Accelerator:
     if share < 1.0:
         figures |= {"mem_bandwidth": device.mem_bandwidth * share}
         figures |= {column: peak * share for column, peak in device.peaks.items() if math.isfinite(peak)}
-        return accelerator(f"{device.name}, {cores:g} of {row:g} cores"[:80], like=device, **figures)
-    return accelerator(like=device, **figures) if figures else device
+        return accelerator(f"{device.name}, {cores:g} of {row:g} cores"[:80], like=device, **figures), lacks
+    return accelerator(like=device, **figures) if figures else device, lacks
 
 
 def _cores_used(environment: Mapping[str, Any]) -> float:
@@ -316,50 +311,31 @@ def _gpu(name: str) -> Accelerator | None:
     return device if device.kind != "cpu" else None
 
 
-def _named(name: str) -> Accelerator:
-    """Return the accelerator with PyTorch's name for it, or the GPU with the most similar spelling."""
-    if device := _gpu(name):
-        return device
-    rows = accelerator_table()
-    rows = rows[rows["kind"] != "cpu"]
-    keys = dict(zip(rows["name"], rows["key"], strict=True))
-    return accelerator(keys[nearest(name, list(keys), 1)[0]])
+def _catalogued(environment: Mapping[str, Any]) -> tuple[Accelerator, str]:
+    """Return the device that a report names, and ""; or the nearest one, and the name that the catalogue lacks.
 
-
-def _unlisted(report: Report, like: str | Accelerator | None) -> str:
-    """Return the device that a report names where the catalogue has none of that name; "" elsewhere."""
-    if like is not None:
-        return ""
-    if name := str(report.environment.get("device_name") or ""):
-        return name if _gpu(name) is None else ""
-    name = str(report.environment.get("processor") or "")
-    return "" if _listed_processor(name) else name or "an unnamed processor"
-
-
-@lru_cache(maxsize=1)
-def _cores() -> dict[str, float]:
-    rows = catalog.table("accelerators")
-    return dict(zip(rows["key"], rows["core_count"].astype(float), strict=True))
-
-
-def _processor(name: str) -> Accelerator:
-    """Return the catalogue's processor whose model a name states, else the newest of its maker, else the newest."""
-    if key := _listed_processor(name):
-        return accelerator(key)
-    rows = _processor_rows()
+    The nearest GPU has the most similar spelling; the nearest processor is the newest of its maker, else the newest.
+    """
+    table = accelerator_table()
+    if name := str(environment.get("device_name") or ""):
+        if device := _gpu(name):
+            return device, ""
+        gpus = table[table["kind"] != "cpu"]
+        keys = dict(zip(gpus["name"], gpus["key"], strict=True))
+        return accelerator(keys[nearest(name, list(keys), 1)[0]]), name
+    name = str(environment.get("processor") or "")
+    rows = table[(table["kind"] == "cpu") & table["mem_bandwidth"].notna() & table["peak_fp32"].notna()]
+    if key := _listed_processor(name, rows):
+        return accelerator(key), ""
     maker = next((vendor for vendor in MAKERS if vendor.lower() in name.lower()), "")
     candidates = rows[rows["vendor"] == maker] if maker in set(rows["vendor"]) else rows
-    return accelerator(str(candidates.sort_values("launch_date", kind="stable")["key"].iloc[-1]))
+    newest = candidates.sort_values("launch_date", kind="stable")["key"].iloc[-1]
+    return accelerator(str(newest)), name or "an unnamed processor"
 
 
-def _processor_rows() -> pd.DataFrame:
-    rows = accelerator_table()
-    return rows[(rows["kind"] == "cpu") & rows["mem_bandwidth"].notna() & rows["peak_fp32"].notna()]
-
-
-def _listed_processor(name: str) -> str:
+def _listed_processor(name: str, rows: pd.DataFrame) -> str:
     """Return the key of the catalogue's processor whose model a name states; "" where none is stated."""
-    rows, words = _processor_rows(), _words(name)
+    words = _words(name)
     for key, printed in zip(rows["key"], rows["name"], strict=True):
         model = [word for word in _words(str(printed)) if any(map(str.isdigit, word))]
         if model and max(model, key=len) in words:

@@ -256,7 +256,7 @@ def test_a_report_of_single_operations_alone_gives_a_device_that_is_not_calibrat
     ],
 )
 def test_the_datasheet_is_that_of_the_machine_named(told, name):
-    found = fitted.sheet(Report("complete", "2026-01-02 03:04", {}, {"memory_bytes": 32e9, **told}, []))
+    found, _ = fitted.sheet(Report("complete", "2026-01-02 03:04", {}, {"memory_bytes": 32e9, **told}, []))
     assert found.name.removesuffix(", changed") == name
     if told.get("cores") == 2:
         row, part = cb.accelerator("epyc-9755"), told.get("torch_threads", 2) / 128
@@ -267,10 +267,12 @@ def test_the_datasheet_is_that_of_the_machine_named(told, name):
 @pytest.mark.parametrize("name", ["NVIDIA H100X Special", "EPYC 9755 GPU", "Xeon", "?"])
 def test_a_gpu_that_the_catalogue_lacks_is_compared_with_a_gpu(name):
     report = Report("complete", "2026-01-02 03:04", {}, {"memory_bytes": 32e9, "device_name": name}, [])
-    assert fitted.sheet(report).kind != "cpu" and fitted._unlisted(report, None) == name
-    assert fitted._unlisted(report, "h100-sxm") == "" and fitted.sheet(report, "h100-sxm").name == "H100 SXM5 80GB"
+    found, lacks = fitted.sheet(report)
+    assert found.kind != "cpu" and lacks == name
+    found, lacks = fitted.sheet(report, "h100-sxm")
+    assert lacks == "" and found.name == "H100 SXM5 80GB"
     known = replace(report, environment={**report.environment, "device_name": "NVIDIA H100 80GB HBM3"})
-    assert fitted._unlisted(known, None) == ""
+    assert fitted.sheet(known)[1] == ""
 
 
 def test_a_summary_names_the_gpu_that_stands_for_another():
