@@ -223,21 +223,9 @@ def _networks(calibration: Calibration, values: Mapping[str, Any]) -> Shown:
     point = rows[f"{column}_s"].to_numpy(dtype=float)
     errors = rows[f"{column}_error"].to_numpy(dtype=float)
     middle = float(np.nanmedian(np.abs(errors)))
-    frame = pd.DataFrame(
-        {
-            "row": _names(rows),
-            "point": point,
-            "low": point / reach,
-            "high": point * reach,
-            "peak": rows["measured_s"].to_numpy(dtype=float),
-            "before": math.nan,
-            "evidence": mark,
-            "text": [_off(each) for each in errors],
-            "looked": False,
-            "control": "",
-            "value": "",
-        }
-    )
+    measured = rows["measured_s"].to_numpy(dtype=float)
+    intervals = {"point": point, "low": point / reach, "high": point * reach}
+    frame = _frame(_names(rows), intervals, measured, mark, [_off(each) for each in errors])
     worst = int(np.nanargmax(np.abs(errors)))
     furthest = f"Largest error: {frame['row'][worst]}, {_off(errors[worst])}."
     covered = int(rows["inside80"].sum())
@@ -296,22 +284,17 @@ def _singles(calibration: Calibration, starts: str, precision: str = "") -> list
     ]
 
 
-def _frame(figures: list[Figure], names: list[str], peaks: list[float], texts: list[str]) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "row": names,
-            "point": [each.value for each in figures],
-            "low": [each.low80 for each in figures],
-            "high": [each.high80 for each in figures],
-            "peak": peaks,
-            "before": math.nan,
-            "evidence": "measured",
-            "text": texts,
-            "looked": False,
-            "control": "",
-            "value": "",
-        }
-    )
+def _frame(names: list[str], intervals: Mapping[str, Any], peak: Any, evidence: str, texts: list[str]) -> pd.DataFrame:
+    """Return the rows that `per_device` draws; nothing is pinned, selected or set by a click."""
+    none = {"before": math.nan, "looked": False, "control": "", "value": ""}
+    return pd.DataFrame({"row": names, **intervals, "peak": peak, "evidence": evidence, "text": texts, **none})
+
+
+def _of_figures(figures: list[Figure], names: list[str], sheet: float, texts: list[str]) -> pd.DataFrame:
+    """Return measured values beside that of the datasheet."""
+    fields = {"point": "value", "low": "low80", "high": "high80"}
+    intervals = {column: [getattr(each, name) for each in figures] for column, name in fields.items()}
+    return _frame(names, intervals, sheet, "measured", texts)
 
 
 def _products(calibration: Calibration, precision: str) -> Shown:
@@ -325,7 +308,7 @@ def _products(calibration: Calibration, precision: str) -> Shown:
     shares = [
         f"{percent(each.value / peak)} of the peak" if math.isfinite(peak) else figure(each.value) for each in figures
     ]
-    frame = _frame(figures, names, [peak] * len(figures), shares)
+    frame = _of_figures(figures, names, peak, shares)
     rate, of = human(best.value, "FLOP/s"), (percent(best.value / peak) if math.isfinite(peak) else "")
     sheet = f"{of} of the datasheet" if of else "with no peak in the datasheet"
     facts = [
@@ -343,7 +326,7 @@ def _memory(calibration: Calibration) -> Shown:
     names = [each.constant.removeprefix("memory bandwidth, ") for each in figures]
     best = max(figures, key=lambda each: each.value)
     times = [f"{figure(each.value / sheet)}× the datasheet" for each in figures]
-    frame = _frame(figures, names, [sheet] * len(figures), times)
+    frame = _of_figures(figures, names, sheet, times)
     rate, over = human(best.value, "B/s"), f"{figure(best.value / sheet)}× the datasheet"
     facts = [f"Fastest: {names[figures.index(best)]}."]
     title = f"Memory reaches {rate}, {over}"
