@@ -189,15 +189,12 @@ def _narrow(device: Device, m: int, n: int, k: int, number_format: str) -> Calla
 def convolutions(device: Device, quick: bool) -> Iterator[Case]:
     """Yield convolutions of ResNet-50: inputs, outputs, pixels and kernel of `CONVOLUTIONS`."""
     batch = (2 if quick else 8) if device.name == "cpu" else 64
-    for number_format in (device.usual(),):
-        for inputs, outputs, pixels, kernel in CONVOLUTIONS[:2] if quick else CONVOLUTIONS:
-            yield _convolution(device, batch, inputs, outputs, pixels, kernel, number_format)
+    for inputs, outputs, pixels, kernel in CONVOLUTIONS[:2] if quick else CONVOLUTIONS:
+        yield _convolution(device, batch, inputs, outputs, pixels, kernel)
 
 
-def _convolution(
-    device: Device, batch: int, inputs: int, outputs: int, pixels: int, kernel: int, number_format: str
-) -> Case:
-    stride = 2 if kernel == 7 else 1
+def _convolution(device: Device, batch: int, inputs: int, outputs: int, pixels: int, kernel: int) -> Case:
+    stride, number_format = 2 if kernel == 7 else 1, device.usual()
 
     def prepare() -> Callable[[], Any]:
         torch = device.torch

@@ -67,7 +67,7 @@ def rows_to_share(report: Report, accelerator: str | Accelerator | Machine) -> d
             network = zoo.model(row["model"])
             trained = row["benchmark"] == "training step"
             table = LANGUAGE if trained and is_language_model(network) else TABLES[row["benchmark"]]
-            cells = CELLS[table](row, report, network.title)
+            cells = CELLS[table](row, report)
             number = len(tables.setdefault(table, [])) + 1
             shared = {"id": f"{SOURCE}-{number:03}", "source": SOURCE, "model": network.title, "devices": 1}
             shared |= {"accelerator": machine(accelerator).accelerator.key, "date": report.created[:10]}
@@ -81,7 +81,7 @@ def _software(row: Mapping[str, Any], report: Report) -> str:
     return f"PyTorch {report.environment.get('torch', '')} ({method})"
 
 
-def _served(row: Mapping[str, Any], report: Report, title: str) -> dict[str, Any]:
+def _served(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """Return the cells of a forward pass, a prompt or a decoding step."""
     seq, name = row.get("seq"), row["benchmark"]
     scenario, metric, prompt, answer = {
@@ -104,7 +104,7 @@ def _served(row: Mapping[str, Any], report: Report, title: str) -> dict[str, Any
     }
 
 
-def _trained(row: Mapping[str, Any], report: Report, title: str) -> dict[str, Any]:
+def _trained(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """Return the cells of a training step of a network that is no language model."""
     return {
         "task_input": f"{row['seq']} tokens" if row.get("seq") else None,
@@ -120,7 +120,7 @@ def _trained(row: Mapping[str, Any], report: Report, title: str) -> dict[str, An
     }
 
 
-def _language_trained(row: Mapping[str, Any], report: Report, title: str) -> dict[str, Any]:
+def _language_trained(row: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """Return the cells of a training step of a language model."""
     method = row.get("method", "")
     return {
