@@ -254,13 +254,8 @@ def _predict(options: argparse.Namespace) -> None:
             file.write(as_csv(answer_file(options.input, options.kind)))
     if not rows:
         print(f"{options.input} has no rows below a header: write one row a scenario", file=sys.stderr)
-    others = (
-        ""
-        if given == rows
-        else "; the column why says what the other lacks"
-        if rows - given == 1
-        else ("; the column why says what the others lack" if given else "; the column why says what they lack")
-    )
+    who = "the other lacks" if rows - given == 1 else "the others lack" if given else "they lack"
+    others = f"; the column why says what {who}" if given < rows else ""
     text = f"{options.output}: {given:,} of {rows:,} rows predicted{others}"
     _tell(options, text, output=str(options.output), rows=rows, predicted=given)
     if not given:
