@@ -12,11 +12,20 @@ FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 WAYS = {"megatron-core": {}, "torchtitan": {}, "PyTorch FSDP": dict(attention="flash2")}
 
 
-def outputs(number: str, cell: str) -> list[nbformat.NotebookNode]:
-    """Return the stored outputs of a cell of recipe `number`, such as "04", or of a page of history, such as "ten"."""
+def cells(number: str) -> dict[str, nbformat.NotebookNode]:
+    """Return the cells by name of recipe `number`, such as "04", or of a page of history, such as "ten"."""
     path = next(path for folder in (FOLDER, FOLDER / "history") for path in folder.glob(f"{number}-*.ipynb"))
-    every = {each.id: each for each in nbformat.read(path, as_version=4).cells}
-    return every[cell].outputs
+    return {cell.id: cell for cell in nbformat.read(path, as_version=4).cells}
+
+
+def sources(number: str) -> dict[str, str]:
+    """Return the text or code of each cell of a page."""
+    return {name: cell.source for name, cell in cells(number).items()}
+
+
+def outputs(number: str, cell: str) -> list[nbformat.NotebookNode]:
+    """Return the stored outputs of a cell."""
+    return cells(number)[cell].outputs
 
 
 def table(number: str, cell: str) -> pd.DataFrame:
@@ -39,3 +48,8 @@ def decision(number: str, cell: str = "decision") -> dict[str, str]:
     section = words(number, cell).split("## Decision\n")[1].split("\n## ")[0]
     rows = re.findall(r"^- \*\*(.+?)\*\*: (.+)$", section, re.M)
     return {label: re.sub(r"\\(.)", r"\1", text) for label, text in rows}
+
+
+def interval(text: str) -> list[float]:
+    """Return point, low and high of a text such as "8,000 (0 to 57,000)"."""
+    return [float(figure.replace(",", "")) for figure in re.fullmatch(r"(\S+) \((\S+) to (\S+)\)", text).groups()]

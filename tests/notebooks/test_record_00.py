@@ -5,11 +5,11 @@ from typing import Any
 
 import nbformat
 import pytest
-from records import FOLDER, decision, words
+from records import FOLDER, decision, sources, words
 
 import cookbook as cb
 
-SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "00-start-here.ipynb", as_version=4).cells}
+SAID = sources("00")
 LABEL = "A bound to remember"
 
 

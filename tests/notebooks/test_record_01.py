@@ -7,14 +7,15 @@ from typing import Any
 import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, decision, sources, table, words
 
 import cookbook as cb
+
+SAID = sources("01")
 
 MEMORY, MEASURED, TIME, RENT = "memory, 80 % [GiB]", "measured, in our tables [GiB]", "time, 80 % [h]", "rent, 80 % [$]"
 SOFTWARE = "torchtune", "transformers"
 FULL, WEEKEND = "Full (16 bytes per parameter)", 48
-SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "01-model-zoo.ipynb", as_version=4).cells}
 
 
 def safe(row: pd.Series, card: float) -> bool:

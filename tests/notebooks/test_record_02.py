@@ -3,21 +3,17 @@
 import re
 from typing import Any
 
-import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import decision, interval, sources, table, words
 
 import cookbook as cb
+
+SAID = sources("02")
 
 GPUS, HOURS = 8, 4000
 AFTER = "two 96-core processors after the drive"
 JUDGED = AFTER.capitalize()  # the row of the record
-
-
-def three(text: str) -> list[float]:
-    """Return point, low and high of a text such as "96 (72 to 100)"."""
-    return [float(figure.replace(",", "")) for figure in re.fullmatch(r"(\S+) \((\S+) to (\S+)\)", text).groups()]
 
 
 def page() -> dict[str, Any]:
@@ -30,17 +26,17 @@ def verdict(cost: str, rent: float) -> str:
     """Return what a cost per recovered hour means, such as "open" for "7.13 (1.04 to no limit)"."""
     if not cost[0].isdigit():
         return cost
-    _, low, high = three(cost.replace("no limit", "inf"))
+    _, low, high = interval(cost.replace("no limit", "inf"))
     return "they pay" if high < rent else "they do not pay" if low > rent else "open"
 
 
 def follows(page: dict[str, Any]) -> bool:
     """Whether hours follow from the shares, costs from hours and prices, and the choice from the costs."""
     options, record, costs, hours_of = page["options"], page["record"], {}, {}
-    now, driven = (three(options.iloc[place, 0])[0] for place in (0, 1))
+    now, driven = (interval(options.iloc[place, 0])[0] for place in (0, 1))
     for name, (busy, won, price, cost) in list(options.iterrows())[1:]:
-        point, low, high = three(won)
-        gained = GPUS * HOURS * (three(busy)[0] - (driven if name == AFTER else now)) / 100
+        point, low, high = interval(won)
+        gained = GPUS * HOURS * (interval(busy)[0] - (driven if name == AFTER else now)) / 100
         if abs(point - gained) > 400 or not low <= point <= high:
             return False
         if "recovered" in cost or "no price" in cost:
@@ -49,7 +45,7 @@ def follows(page: dict[str, Any]) -> bool:
             continue
         if price == "none yet":
             return False
-        costs[name], hours_of[name] = three(cost), (point, low, high)
+        costs[name], hours_of[name] = interval(cost), (point, low, high)
         usd = float(price.replace(",", ""))
         if any(abs(each - usd / hours) > 0.006 for each, hours in zip(costs[name], (point, high, low), strict=True)):
             return False
@@ -127,10 +123,9 @@ def test_another_factor_gives_another_record():
 
 def with_quotes(**quotes: float) -> dict[str, Any]:
     """Return the names of the page after it computed its options and its choice with these quotes."""
-    cells = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("02-*.ipynb")), as_version=4).cells}
     values: dict[str, Any] = {}
     for name in ("imports", "parameters", "demand", "memory", "writes", "prices", "options", "table", "decision"):
-        exec(cells[name], values)
+        exec(SAID[name], values)
         if name == "parameters":
             values["quotes"] = {each.replace("_", " "): usd for each, usd in quotes.items()}
     return values
@@ -141,8 +136,8 @@ def test_the_cores_are_judged_by_what_they_add_to_the_drive(cores, expected):
     """The price of a cheap drive does not hide that of the cores, and the two never win together."""
     found = with_quotes(**{"a_local_drive": 900, "two_96-core_processors": cores, "twice_the_memory": 6000})
     last = found["options"].loc[AFTER]
-    assert three(last.iloc[1])[0] == pytest.approx(1262, abs=30) and last.iloc[2] == f"{cores:,}"
-    assert three(last.iloc[3].replace("no limit", "inf"))[0] == pytest.approx(cores / 1262, rel=0.03)
+    assert interval(last.iloc[1])[0] == pytest.approx(1262, abs=30) and last.iloc[2] == f"{cores:,}"
+    assert interval(last.iloc[3].replace("no limit", "inf"))[0] == pytest.approx(cores / 1262, rel=0.03)
     assert found["judged"] == verdict(last.iloc[3], found["rent"]) == expected
     assert found["after"].startswith(expected) and found["first"] == "a local drive"
 
@@ -151,7 +146,7 @@ def test_the_cores_are_judged_by_what_they_add_to_the_drive(cores, expected):
 def test_the_choice_holds_up_to_the_factor_that_the_record_states(share, sole):
     """The market average, times the unrounded factor: below it the drive is chosen alone, above it not."""
     options = page()["options"].iloc[[1, 2]]
-    drives, memories = (three(each) for each in options.iloc[:, 1])
+    drives, memories = (interval(each) for each in options.iloc[:, 1])
     drive, memory = (float(each.replace(",", "")) for each in options.iloc[:, 2])
     factor = memory / drive * min(a / b for a, b in zip(drives, memories, strict=True))
     assert f"up to {factor - 0.05:.1f} times that" in page()["record"]["Price"]
@@ -189,7 +184,7 @@ def test_options_that_are_cheaper_at_different_ends_are_open():
 
 def estimate_on_top(options: pd.DataFrame, said: str) -> bool:
     """Whether the text says that the estimate of drive and memory is the top of its interval, and it is."""
-    hours = [three(options.iloc[:, 1][name]) for name in ("a local drive", "twice the memory")]
+    hours = [interval(options.iloc[:, 1][name]) for name in ("a local drive", "twice the memory")]
     return "the estimate of the hours is also the top of its interval" in said and all(
         low < point == high for point, low, high in hours
     )
@@ -276,9 +271,6 @@ def test_the_third_workload_has_its_own_limit():
     assert said[0].format(*usual) in SAID["explain3"] and said[1].format(*third) in SAID["explain4"]
 
 
-SAID = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("02-*.ipynb")), as_version=4).cells}
-
-
 def little(demand: pd.DataFrame, said: str, asked: str) -> bool:
     """Whether the row of text is sequences times tokens of four bytes, and text and vote compare its rate rightly."""
     kilobytes, rate, megabytes = demand.loc["text: Llama 3 8B"].astype(float)
@@ -295,9 +287,8 @@ def little(demand: pd.DataFrame, said: str, asked: str) -> bool:
 
 
 def test_a_language_model_reads_whole_sequences():
-    cells = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("02-*.ipynb")), as_version=4).cells}
     asked = words("02", "predict1")
-    assert little(table("02", "demand"), cells["explain1"], asked)
+    assert little(table("02", "demand"), SAID["explain1"], asked)
     fast = {"read_bandwidth": "1 PB/s", "read_iops": 1e12, "local": 1}
     alone = cb.match_storage("llama3_8b", "h100-sxm", fast, "c4-en-tokens", batch=1, accelerators=GPUS)
     seq = int(re.search(r"seq = (\d+)", alone.assumed.taken["step"])[1])
@@ -306,9 +297,9 @@ def test_a_language_model_reads_whole_sequences():
     other = table("02", "demand")
     for text in (["4", "0.89", "0.03"], ["16", "0.89", "0.12"]):  # tokens of half a byte, and of two bytes
         other.loc["text: Llama 3 8B"] = text
-        assert not little(other, cells["explain1"], asked)
-    assert not little(table("02", "demand"), cells["explain1"], asked.replace("a thousand", "ten thousand"))
-    assert not little(table("02", "demand"), cells["explain1"].replace("33 kB", "16 kB"), asked)
+        assert not little(other, SAID["explain1"], asked)
+    assert not little(table("02", "demand"), SAID["explain1"], asked.replace("a thousand", "ten thousand"))
+    assert not little(table("02", "demand"), SAID["explain1"].replace("33 kB", "16 kB"), asked)
 
 
 def test_a_token_takes_four_bytes_where_two_cannot_number_the_vocabulary():
@@ -323,6 +314,5 @@ def test_a_token_takes_four_bytes_where_two_cannot_number_the_vocabulary():
 
 
 def test_the_page_says_that_the_cores_come_after_the_drive():
-    cells = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("02-*.ipynb")), as_version=4).cells}
-    assert "The last row counts only what the cores add once the drive is in." in cells["explain5"]
-    assert "dates from 2016" in cells["derive"] and "(2016, one seller" in words("02", "prices")
+    assert "The last row counts only what the cores add once the drive is in." in SAID["explain5"]
+    assert "dates from 2016" in SAID["derive"] and "(2016, one seller" in words("02", "prices")

@@ -3,25 +3,21 @@
 import itertools
 import re
 
-import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import decision, interval, sources, table, words
 
 import cookbook as cb
+
+SAID = sources("03")
 
 STEP, FULL, MEMORY = "step, 80 % [s]", "of the GPU [%]", "memory [GB]"
 SAVED, ELSEWHERE = "per saved day, price quartiles [$]", "In other software (FSDP alone)"
 
 
-def figures(text: str) -> list[float]:
-    """Return the point and both ends of a text such as 6.70 (5.46 to 8.23)."""
-    return [float(part) for part in re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", text).groups()]
-
-
 def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) -> bool:
     """Whether the choice is the fastest that leaves a fifth of the memory, open where intervals overlap."""
-    steps = {name: figures(text) for name, text in short[STEP].items()}
+    steps = {name: interval(text) for name, text in short[STEP].items()}
     fits = {name: "yes" if float(full) <= 80 else "probably" for name, full in short[FULL].items()}
     start = min((name for name in steps if fits[name] == "yes"), key=lambda name: steps[name][0])
     quickest = min(steps.values())
@@ -36,12 +32,12 @@ def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) ->
         f"${cost:.0f}; {tied} of {len(steps)} intervals overlap"
     )
     one, ours, seen, worst = (worth.iloc[place] for place in range(4))
-    days = [figures(row["days, 80 %"])[0] for row in (one, ours, seen, worst)]
+    days = [interval(row["days, 80 %"])[0] for row in (one, ours, seen, worst)]
     bills = [float(row["bill [$]"].replace(",", "")) for row in (one, ours, seen, worst)]
     spent = re.search(r"\$[\d,]+ \(days and price quartiles: ([\d,]+) to ([\d,]+)\) at", record["Run (80 %)"])
     ends = [float(end.replace(",", "")) for end in spent.groups()]
-    far = [bills[0] * end / days[0] for end in figures(one["days, 80 %"])[1:]]
-    prices = [figures(row[SAVED].replace(",", "")) for row in (ours, seen, worst)]
+    far = [bills[0] * end / days[0] for end in interval(one["days, 80 %"])[1:]]
+    prices = [interval(row[SAVED].replace(",", "")) for row in (ours, seen, worst)]
     rises, gone = [bill - bills[0] for bill in bills[1:]], [days[0] - other for other in days[1:]]
     scales = [1, price.low / price.median, price.high / price.median]
     return (
@@ -123,7 +119,7 @@ def test_days_and_bill_are_those_of_the_chosen_configuration_and_of_the_largest_
     assert [float(text) for text in worth["speed-up"][1:]] == pytest.approx(gains, abs=0.006)
     assert worth.index[3] == "128 GPUs, largest loss"
     days = 1e11 / (512 * 8192) * steps[0] / 86400
-    assert figures(worth.iloc[0, 0])[0] == pytest.approx(days, rel=0.01)
+    assert interval(worth.iloc[0, 0])[0] == pytest.approx(days, rel=0.01)
     bill = float(worth.iloc[0, 2].replace(",", ""))
     assert bill == pytest.approx(days * 24 * 64 * cb.planning.hourly_usd("h100-sxm").median, rel=0.01)
 
@@ -134,14 +130,9 @@ def test_the_record_names_a_configuration_for_each_software():
     assert said == "; ".join(parts) and "torchtitan" in said and "PyTorch FSDP" in said
 
 
-def prose() -> dict[str, str]:
-    """Return the text of each cell of the page."""
-    return {cell.id: cell.source for cell in nbformat.read(FOLDER / "03-parallelism-trade-offs.ipynb", 4).cells}
-
-
 def software_decides(ways: pd.DataFrame, first: str, said: dict[str, str], change: str) -> bool:
     """Whether the text names what the table of software shows: recomputation, kernel, longer step and interval."""
-    steps, plain = {name: figures(text) for name, text in ways["step, 80 % [s]"].items()}, "megatron-core"
+    steps, plain = {name: interval(text) for name, text in ways["step, 80 % [s]"].items()}, "megatron-core"
     slow, recomputes = steps["PyTorch FSDP"], ways["fastest FSDP configuration"].str.contains("recomputation")
     return (
         first.split("software = ")[1].startswith(plain)
@@ -160,7 +151,7 @@ def software_decides(ways: pd.DataFrame, first: str, said: dict[str, str], chang
 
 
 def test_the_software_decides_more_than_the_interval():
-    said = prose()
+    said = SAID
     ways, record = table("03", "software"), decision("03")
     load, change = record["Load"], record["What would change it"]
     assert software_decides(ways, load, said, change)
@@ -194,7 +185,7 @@ def shares(parts: dict[str, list[float]], words: str) -> bool:
 
 def test_the_text_says_what_lengthens_the_step_of_fsdp():
     """Each change at a time, in each order, from the configuration of the first row to that of the last."""
-    said = prose()["layouts-why"]
+    said = SAID["layouts-why"]
     job = dict(devices=64, global_batch=512, zero=3, tp=1, pp=1)
     ends = {
         "software": [dict(software="megatron-core"), dict(software="PyTorch FSDP")],
@@ -205,7 +196,7 @@ def test_the_text_says_what_lengthens_the_step_of_fsdp():
     for chosen in itertools.product((0, 1), repeat=3):
         given = [ends[name][end] for name, end in zip(ends, chosen, strict=True)]
         steps[chosen] = cb.train_step("llama3_8b", "dgx-h100", **job, **given[0], **given[1], **given[2]).point
-    shown = table("03", "software")["step, 80 % [s]"].map(lambda text: figures(text)[0])
+    shown = table("03", "software")["step, 80 % [s]"].map(lambda text: interval(text)[0])
     assert [shown.iloc[0], shown.iloc[2]] == pytest.approx([steps[0, 0, 0], steps[1, 1, 1]], rel=0.005)
     parts, whole = {name: [] for name in ends}, steps[1, 1, 1] - steps[0, 0, 0]
     for place, name in enumerate(ends):
@@ -240,7 +231,7 @@ def uncertain(short: pd.DataFrame, orders: pd.DataFrame, said: str) -> bool:
 
 
 def test_the_rows_differ_by_less_than_a_ranking_is_off():
-    said = prose()["layouts-why"]
+    said = SAID["layouts-why"]
     short, orders = table("03", "layouts"), cb.accuracy(by="layouts", kind="transformer")
     assert uncertain(short, orders, said)
     assert not uncertain(short, orders.assign(chosen=1.05), said)
@@ -257,7 +248,7 @@ def all_longer(measured: pd.DataFrame, said: str) -> bool:
 
 
 def test_the_text_says_that_every_measured_step_is_longer():
-    said, measured = prose()["measured-why"], table("03", "measured")
+    said, measured = SAID["measured-why"], table("03", "measured")
     assert all_longer(measured, said)
     measured.iloc[5, 0] = "14.27"
     assert not all_longer(measured, said)
@@ -270,7 +261,7 @@ def test_the_chart_of_tokens_names_both_sides_of_the_limit():
     ).by_part["data-parallel communication"]
     sent = 6 * cb.model("llama3_8b").ops.parameter_count / 400e9
     assert f"at 8,192, {100 * left / sent:.0f} % still shows" in words("03", "tokens") and 0.45 < left / sent < 0.55
-    assert "most below the limit, and about half even above it." in prose()["sending-why"]
+    assert "most below the limit, and about half even above it." in SAID["sending-why"]
 
 
 def title(small: tuple[float, float], large: tuple[float, float]) -> str:
@@ -299,7 +290,7 @@ def test_the_title_of_the_chart_names_both_ends_of_its_bands():
 
 
 def test_the_chart_of_efficiencies_begins_with_its_data():
-    every = prose()
+    every = SAID
     chart = cb.charts.efficiencies(
         pd.DataFrame([{"devices": n, "share": 90.0, "network": "a", "low": 80.0, "high": 90.0} for n in (8, 64)]),
     )
@@ -310,6 +301,6 @@ def test_the_chart_of_efficiencies_begins_with_its_data():
 
 
 def test_the_rule_of_what_fits_is_named_and_that_of_recipe_01_differs():
-    every = prose()
+    every = SAID
     assert "without an interval" in every["memory-why"] and "[recipe 01]" in every["memory-why"]
     assert "memory, 80 % [GiB]" in table("01", "methods")

@@ -8,11 +8,11 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, decision, sources, table, words
 
 import cookbook as cb
 
-SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "04-accelerator-comparison.ipynb", as_version=4).cells}
+SAID = sources("04")
 
 
 COST = "Per million generated tokens, prompts included (80 %, speed only)"

@@ -2,12 +2,13 @@
 
 import re
 
-import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, WAYS, decision, table, words
+from records import WAYS, decision, interval, sources, table, words
 
 import cookbook as cb
+
+SAID = sources("05")
 
 DAYS, HOURLY, RESERVED = "days, 80 %", "by the hour [$]", "reserved [$]"
 PAID = r"\(days and price quartiles: ([\d,]+) to ([\d,]+)\) by the hour, .+ \(price quartiles: ([\d,]+) to ([\d,]+)\)"
@@ -18,7 +19,7 @@ def follows(orders: pd.DataFrame, record: dict[str, str]) -> bool:
     deadline = float(re.search(r" of (\d+)$", record["Days (80 %)"])[1])
     firm = hoped = None
     for name, row in orders.iterrows():
-        point, _, high = map(float, re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", row[DAYS]).groups())
+        point, _, high = interval(row[DAYS])
         answers = ["yes" if days <= deadline else "no" for days in (point, high)]
         if [row["in time by the estimate"], row["in time by the interval"]] != answers:
             return False
@@ -27,7 +28,7 @@ def follows(orders: pd.DataFrame, record: dict[str, str]) -> bool:
     row, count = orders.loc[firm], int(firm.split()[0])
     rate = float(re.match(r"\$([\d.]+) per GPU hour", words("05", "plans").splitlines()[1])[1])
     reserved, hourly = (float(row[column].replace(",", "")) for column in (RESERVED, HOURLY))
-    days, low, high = map(float, re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", row[DAYS]).groups())
+    days, low, high = interval(row[DAYS])
     ends = [float(end.replace(",", "")) for end in re.search(PAID, record["Price"]).groups()]
     price = cb.planning.hourly_usd("h100-sxm")
     return (
@@ -276,9 +277,6 @@ def test_the_closest_runs_are_off_either_way():
     assert not off_either_way(rows, SAID["reality"].replace("The estimate can be off either way", "They are slower"))
     other = rows.assign(measured=rows.measured.where(rows.devices != 64, 1.05 * rows.measured))
     assert not off_either_way(other, SAID["reality"])
-
-
-SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "05-can-you-trust-it.ipynb", as_version=4).cells}
 
 
 def chance(shares: pd.Series, runs: pd.Series) -> str:

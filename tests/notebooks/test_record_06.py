@@ -4,13 +4,14 @@ import re
 from types import SimpleNamespace
 from typing import Any
 
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, decision, interval, sources, table, words
 
 import cookbook as cb
+
+SAID = sources("06")
 
 CONFIGURATION = "TP 2, ZeRO 1"
 GPUS, YEARS, HOURS, SHARES = 8, 4, 8766, {"cores": 0.25, "cards": 0.5}
@@ -18,28 +19,22 @@ READY = " (if an image takes 3 times the work of decoding)"
 TOLERANCE = {"cores": 3000, "cards": 900}  # of a worth [$], because shares of time are shown as whole per cent
 
 
-def three(text: str) -> list[float]:
-    """Return point, low and high of a text such as "8,000 (0 to 57,000)"."""
-    return [float(figure.replace(",", "")) for figure in re.fullmatch(r"(\S+) \((\S+) to (\S+)\)", text).groups()]
-
-
 def page() -> dict[str, Any]:
     """Return what the stored page shows: tables, the price per GPU hour, and the record."""
     shown = {cell: table("06", cell) for cell in ("utilised", "cards", "memory", "table")}
     price = float(re.search(r"\$([\d.]+) per GPU hour", words("06", "price"))[1])
-    said = {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("06-*.ipynb")), as_version=4).cells}
-    return shown | {"price": price, "record": decision("06"), "said": said, "cores": words("06", "cores")}
+    return shown | {"price": price, "record": decision("06"), "said": SAID, "cores": words("06", "cores")}
 
 
 def follows(page: dict[str, Any]) -> bool:
     """Whether each step is worth its waiting, and the record orders, prices or leaves open what the worths say."""
-    busy = {name: three(text)[0] for name, text in page["utilised"].iloc[:, 1].items()}
-    step = {name: three(text)[0] for name, text in page["cards"][CONFIGURATION + ": step (80 %) [s]"].items()}
+    busy = {name: interval(text)[0] for name, text in page["utilised"].iloc[:, 1].items()}
+    step = {name: interval(text)[0] for name, text in page["cards"][CONFIGURATION + ": step (80 %) [s]"].items()}
     ordered, left = [], []
     for name, row in page["table"].iterrows():
         new, what, old = re.fullmatch(r"(\d+) (\w+) instead of (\d+)", name).groups()
         saved = 1 - (busy[old] / busy[new] if what == "cores" else step[new] / step[old])
-        point, low, high = three(row.iloc[1])
+        point, low, high = interval(row.iloc[1])
         exact = page["price"] * GPUS * YEARS * HOURS * SHARES[what] * saved
         if abs(point - exact) > 0.05 * exact + TOLERANCE[what] or not low <= point <= high:
             return False
@@ -64,7 +59,7 @@ def test_the_record_follows_from_the_page():
 
 def cores_follow(page: dict[str, Any]) -> bool:
     """Whether the interval of the cores is what the smallest size reaches of full use, in page, text and record."""
-    size, shares = page["utilised"].index[0], three(page["utilised"].iloc[0, 1])
+    size, shares = page["utilised"].index[0], interval(page["utilised"].iloc[0, 1])
     line = r"x = (\S+) images.* c = (\S+) ms, n = (\d+) · x · (\d+) · c = (\d+) cores \(80 %: (\d+) to (\d+)\)"
     rate, ms, gpus, factor, point, low, high = re.search(line, page["cores"]).groups()
     by_hand = float(rate.replace(",", "")) * float(ms) / 1e3 * int(gpus) * int(factor)
@@ -83,8 +78,8 @@ def cores_follow(page: dict[str, Any]) -> bool:
 def words_follow(page: dict[str, Any]) -> bool:
     """Whether the prose on cards quotes the table, its example is right, and two cards beat eight with FSDP."""
     cards, said = page["cards"], page["said"]
-    lean, fsdp = ([three(text)[0] for text in cards[f"{way}: step (80 %) [s]"]] for way in (CONFIGURATION, "FSDP"))
-    saved = [float(three(row.iloc[0])[0]) for name, row in page["table"].iterrows() if "cards" in name]
+    lean, fsdp = ([interval(text)[0] for text in cards[f"{way}: step (80 %) [s]"]] for way in (CONFIGURATION, "FSDP"))
+    saved = [float(interval(row.iloc[0])[0]) for name, row in page["table"].iterrows() if "cards" in name]
     share, hours = round(100 * (1 - lean[1] / lean[0]), 2), round(YEARS * HOURS * SHARES["cards"])
     usd = round(page["price"] * GPUS * hours * share / 100, -2)
     return (
@@ -94,7 +89,7 @@ def words_follow(page: dict[str, Any]) -> bool:
         and f"from {lean[0]} to {lean[1]} s, which saves {share} %" in said["loop3"]
         and f"{hours:,} hours" in said["loop3"]
         and said["loop3"].split("about <span>\\$</span>")[1].startswith(f"{usd:,.0f}.")
-        and usd == three(page["table"].loc["2 cards instead of 1"].iloc[1])[0]
+        and usd == interval(page["table"].loc["2 cards instead of 1"].iloc[1])[0]
         and f"save {min(saved)} to {max(saved)} %" in said["explain5"]
     )
 
@@ -144,7 +139,7 @@ def test_the_tweak_of_the_configuration_changes_its_labels(capsys):
 
 def second_card(page: dict[str, Any]) -> bool:
     """Whether the record values the second card under FSDP by the steps of the table."""
-    steps = [three(text)[0] for text in page["cards"]["FSDP: step (80 %) [s]"]]
+    steps = [interval(text)[0] for text in page["cards"]["FSDP: step (80 %) [s]"]]
     exact = page["price"] * GPUS * YEARS * HOURS * SHARES["cards"] * (1 - steps[1] / steps[0])
     said = re.search(r"FSDP \(the second card is then worth \$([\d,]+)\)", page["record"]["What would change it"])[1]
     return float(said.replace(",", "")) == pytest.approx(exact, rel=0.05)
@@ -205,7 +200,7 @@ def buffers_follow(page: dict[str, Any]) -> bool:
     """Whether the GPUs never wait where the formula gives fewer cores than there are, and the words name the buffer."""
     said, record, rows = page["said"], page["record"], page["utilised"]
     need = int(re.search(r"c = (\d+) cores", page["cores"])[1])
-    deep = {int(size): three(text)[0] for size, text in rows.iloc[:, 1].items()}
+    deep = {int(size): interval(text)[0] for size, text in rows.iloc[:, 1].items()}
     shallow = {int(size): float(text) for size, text in rows.iloc[:, 2].items()}
     depth = int(re.search(r"prefetch=(\d+)\)", said["cores"])[1])
     assert rows.columns[2] == "with 2 batches in advance"
@@ -214,7 +209,7 @@ def buffers_follow(page: dict[str, Any]) -> bool:
         and deep[112] - shallow[112] > 2
         and all(shallow[size] <= deep[size] for size in deep)
         and f"two batches prepared in advance, the estimate would be {shallow[112]:.0f} %" in said["explain1"]
-        and f"down to {three(rows.loc['112'].iloc[1])[1]:.0f} %" in said["explain1"]
+        and f"down to {interval(rows.loc['112'].iloc[1])[1]:.0f} %" in said["explain1"]
         and "up to eight batches per GPU in advance" in said["loop1"]
         and depth == 8
         and f", {depth} batches per GPU in advance, " in record["Images"]
@@ -346,7 +341,7 @@ def reduced_in_32_bits(record: dict[str, str], said: dict[str, str], printed: st
         r"gradients reduced in 32 bits \(by .+ are then worth (.+?)\), FSDP", record["What would change it"]
     )
     sent = re.search(r"= (\d+) GB; (\d+) GB if gradients are reduced in 32 bits", printed)
-    steps = {name: three(row.iloc[1])[0] for name, row in table("06", "table").iterrows() if "cards" in name}
+    steps = {name: interval(row.iloc[1])[0] for name, row in table("06", "table").iterrows() if "cards" in name}
     more = [slow / usual for slow, usual in zip(worths, steps.values(), strict=True)]
     ends = re.search(r"a step up in cards is worth ([\d.]+) to ([\d.]+) times as much", said["explain3"])
     return (

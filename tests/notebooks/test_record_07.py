@@ -7,16 +7,13 @@ from typing import Any
 import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, outputs, table, words
+from records import FOLDER, decision, interval, outputs, sources, table, words
 
 import cookbook as cb
 
+SAID = sources("07")
+
 TASK, PUBLISHER, CLAIM, MULTIPLE = "4,096 tokens", "mosaicml", 2.0, 2.0
-
-
-def three(text: str) -> list[float]:
-    """Return point, low and high of a text such as "2.34 (2.14 to 2.56)"."""
-    return [float(figure) for figure in re.fullmatch(r"(\S+) \((\S+) to (\S+)\)", text).groups()]
 
 
 def page() -> dict[str, Any]:
@@ -34,10 +31,10 @@ def follows(page: dict[str, Any]) -> bool:
     row, record = page["oursshown"].loc[TASK], page["record"]
     rates = [float(text.replace(",", "")) for text in row.iloc[:2]]
     noise = float(page["noise"].loc[PUBLISHER].iloc[2])
-    ratio, low, high = three(row.iloc[2])
+    ratio, low, high = interval(row.iloc[2])
     expected = rates[1] / rates[0], rates[1] / rates[0] / noise, rates[1] / rates[0] * noise
     verdict = "yes" if low >= CLAIM else "no" if high < CLAIM else "not settled"
-    limits = three(page["worth"].loc[TASK].iloc[1])
+    limits = interval(page["worth"].loc[TASK].iloc[1])
     right = all(abs(a - b) < 0.02 for a, b in zip((ratio, low, high), expected, strict=True))
     right &= all(abs(a - usd * b) < 0.012 for a, b in zip(limits, (ratio, low, high), strict=True))
     fate = "yes" if low >= MULTIPLE else "no" if high < MULTIPLE else "open"
@@ -86,10 +83,9 @@ def test_another_table_gives_another_record(cell, row, column, text):
 
 
 def test_the_words_on_software_and_date_are_those_of_the_record():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
-    assert "the software of January 2024" in said["explain4"]
-    assert "in section 3 date from January 2024" in said["summary"]
-    assert "LLM Foundry (PyTorch FSDP)" in said["loop3"]
+    assert "the software of January 2024" in SAID["explain4"]
+    assert "in section 3 date from January 2024" in SAID["summary"]
+    assert "LLM Foundry (PyTorch FSDP)" in SAID["loop3"]
     for row, old, new in [
         ("Choice", "yes at 2 times", "open at 2 times"),
         ("Choice", "2.14 times what", "2.34 times what"),
@@ -140,30 +136,24 @@ def repeated(runs: pd.DataFrame, dated: pd.DataFrame, words: str) -> bool:
 
 
 def test_the_repeats_compare_two_dates_of_equal_software():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
     runs, dated = cb.measurements(kind="training", publisher=PUBLISHER), table("07", "dated")
-    assert len(dated) == 6 and repeated(runs, dated, said["explain3"])
+    assert len(dated) == 6 and repeated(runs, dated, SAID["explain3"])
     assert int(table("07", "noise").loc[PUBLISHER].iloc[0]) == 55
-    assert not repeated(runs.assign(date="2024-01"), dated, said["explain3"])
-    assert not repeated(runs.assign(accelerator="h100-sxm"), dated, said["explain3"])
-    assert not repeated(runs.assign(software=runs.date), dated, said["explain3"])  # another version on each date
+    assert not repeated(runs.assign(date="2024-01"), dated, SAID["explain3"])
+    assert not repeated(runs.assign(accelerator="h100-sxm"), dated, SAID["explain3"])
+    assert not repeated(runs.assign(software=runs.date), dated, SAID["explain3"])  # another version on each date
     for old, new in (("about 9 %", "about 6 %"), ("is 1.5 %", "is 1.1 %"), ("by 3 to 10 %", "by 1 to 2 %")):
-        assert not repeated(runs, dated, said["explain3"].replace(old, new))
+        assert not repeated(runs, dated, SAID["explain3"].replace(old, new))
     dated.iloc[2, 1] = "23,000"
-    assert not repeated(runs, dated, said["explain3"])
+    assert not repeated(runs, dated, SAID["explain3"])
 
 
 def test_a_noise_of_10_per_cent_changes_no_verdict():
     rows = table("07", "oursshown")
-    assert "With 10 % instead of 9 %, no verdict" in prose()["explain3"]
+    assert "With 10 % instead of 9 %, no verdict" in SAID["explain3"]
     for _, row in rows.iterrows():
-        ratio = three(row.iloc[2])[0]
+        ratio = interval(row.iloc[2])[0]
         assert row.iloc[4] == ("yes" if ratio / 1.10 >= CLAIM else "no" if ratio * 1.10 < CLAIM else "not settled")
-
-
-def prose() -> dict[str, str]:
-    """Return the text of each cell of the page."""
-    return {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
 
 
 def constant(runs: pd.DataFrame, tasks: pd.Index, words: str) -> bool:
@@ -178,12 +168,11 @@ def constant(runs: pd.DataFrame, tasks: pd.Index, words: str) -> bool:
 
 
 def test_the_batch_shrinks_as_the_sequences_grow():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
     runs = cb.measurements(kind="training", network="mpt_7b", devices=8, publisher=PUBLISHER, precision="bf16")
     runs, tasks = runs[runs.accelerator.isin(["a100-sxm-80gb", "h100-sxm"])], table("07", "oursshown").index
-    assert len(tasks) == 5 and constant(runs, tasks, said["loop3"])
-    assert not constant(runs.assign(batch_per_device=32), tasks, said["loop3"])
-    assert not constant(runs, tasks, said["loop3"].replace("131,072", "65,536"))
+    assert len(tasks) == 5 and constant(runs, tasks, SAID["loop3"])
+    assert not constant(runs.assign(batch_per_device=32), tasks, SAID["loop3"])
+    assert not constant(runs, tasks, SAID["loop3"].replace("131,072", "65,536"))
 
 
 def lost(rates: pd.DataFrame, words: str) -> bool:
@@ -200,14 +189,13 @@ def lost(rates: pd.DataFrame, words: str) -> bool:
 
 
 def test_the_feedback_on_bert_names_the_networks_that_scale():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
     runs = cb.measurements(kind="training", versus="accelerator", publisher="lambda")
     runs = runs[runs.accelerator.isin(["a100-sxm-80gb", "h100-sxm"])]
     place = ["network", "precision", "batch_per_device", "devices"]
     pairs = runs.pivot_table("throughput", place, "accelerator").dropna()
     rates = (pairs["h100-sxm"] / pairs["a100-sxm-80gb"]).unstack("devices")
-    assert lost(rates, said["predict2"])
-    assert not lost(rates.rename({"gnmt_v2": "ssd300_resnet50", "ssd300_resnet50": "gnmt_v2"}), said["predict2"])
+    assert lost(rates, SAID["predict2"])
+    assert not lost(rates.rename({"gnmt_v2": "ssd300_resnet50", "ssd300_resnet50": "gnmt_v2"}), SAID["predict2"])
 
 
 def gained(rates: pd.DataFrame, words: str) -> bool:
@@ -221,7 +209,7 @@ def test_what_eight_gpus_gain_is_said_with_its_precision():
     runs = cb.measurements(kind="training", versus="accelerator", publisher="lambda")
     place = ["network", "precision", "batch_per_device", "devices"]
     pairs = runs.pivot_table("throughput", place, "accelerator")[["a100-sxm-80gb", "h100-sxm"]].dropna()
-    rates, said = (pairs["h100-sxm"] / pairs["a100-sxm-80gb"]).unstack("devices"), prose()
+    rates, said = (pairs["h100-sxm"] / pairs["a100-sxm-80gb"]).unstack("devices"), SAID
     assert gained(rates, said["explain2"]) and "BERT-Large in TF32 trains" in said["predict2"]
     assert all("BERT-Large, TF32, on" in name for name in table("07", "scaling"))
     assert not gained(rates, said["explain2"].replace("3.3 to 5.0", "4.0 to 5.0"))
@@ -232,7 +220,7 @@ def cheaper_at_medians(page: dict[str, Any]) -> bool:
     """Whether short sequences alone are cheaper on the new GPU, at the medians and not at its upper quartile."""
     (_, (usd, _, _)), (new, (median, _, upper)) = page["prices"].items()
     column = "cheaper per token, at median prices"
-    ratios = {task: three(text) for task, text in page["oursshown"].iloc[:, 2].items()}
+    ratios = {task: interval(text) for task, text in page["oursshown"].iloc[:, 2].items()}
     said = {task: new if median / usd / low < 1 else "open" for task, (_, low, _) in ratios.items()}
     point, _, high = ratios["1,024 tokens"]
     return (
@@ -244,9 +232,8 @@ def cheaper_at_medians(page: dict[str, Any]) -> bool:
 
 
 def test_the_new_gpu_is_cheaper_for_short_sequences_at_median_prices_alone():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "07-explore-measurements.ipynb", 4).cells}
-    assert "At the **median** list prices, the H100 is cheaper per token for short sequences" in said["explain5"]
-    assert "upper quartile of its prices, the H100 is more expensive, even if the noise favours it" in said["explain5"]
+    assert "At the **median** list prices, the H100 is cheaper per token for short sequences" in SAID["explain5"]
+    assert "upper quartile of its prices, the H100 is more expensive, even if the noise favours it" in SAID["explain5"]
     assert cheaper_at_medians(page())
     (old, usd), (new, (median, low, _)) = page()["prices"].items()
     assert not cheaper_at_medians(page() | {"prices": {old: usd, new: [median, low, 3.20]}})
@@ -283,7 +270,7 @@ def test_the_record_decides_only_by_quotes_for_both_gpus():
     """A quote for the new GPU alone leaves the old one at list, so limits remain; that of the old one narrows them."""
     without = record()["Choice"]
     assert without == decision("07")["Choice"] == record(quotes={"h100-sxm": 3.10})["Choice"]
-    ratio, low, high = three(table("07", "oursshown").loc[TASK].iloc[2])
+    ratio, low, high = interval(table("07", "oursshown").loc[TASK].iloc[2])
     own = record(quotes={"a100-sxm-80gb": 1.30})["Choice"]
     assert "open between. With a100-sxm-80gb at $1.30, your quote: " in own
     assert [float(usd) for usd in re.findall(r"\$([\d.]+)", own)[1:]] == pytest.approx(
@@ -295,8 +282,8 @@ def test_the_record_decides_only_by_quotes_for_both_gpus():
 
 def test_a_multiple_of_the_price_needs_no_price():
     """It is answered by the ends of the ratio alone, and quotes at that multiple lead to the same answer."""
-    ratio, low, high = three(table("07", "oursshown").loc[TASK].iloc[2])
-    assert f"up to {low:.2f} times what you pay for the A100, whatever that is" in prose()["explain5"]
+    ratio, low, high = interval(table("07", "oursshown").loc[TASK].iloc[2])
+    assert f"up to {low:.2f} times what you pay for the A100, whatever that is" in SAID["explain5"]
     for multiple, fate, quoted in (
         (low - 0.02, "yes", "take the offer"),
         (ratio, "open", "open"),
@@ -309,7 +296,7 @@ def test_a_multiple_of_the_price_needs_no_price():
 
 def test_networks_of_a_pair_without_three_pairs_are_shown_whole():
     """The Tweak of section 3: the table of networks is complete, or says that there is none."""
-    said, names = prose(), dict[str, Any]()
+    said, names = SAID, dict[str, Any]()
     for old, new, count in (("h100-sxm", "h200-sxm", None), ("h100-sxm", "jetson-nano", 0)):
         for cell in ("imports", "parameters"):
             exec(said[cell], names)

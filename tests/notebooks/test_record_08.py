@@ -7,16 +7,13 @@ from types import SimpleNamespace
 import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, WAYS, decision, table, words
+from records import FOLDER, WAYS, decision, interval, sources, table, words
 
 import cookbook as cb
 
+SAID = sources("08")
+
 DAYS, STEP, RESTARTS = "days, 80 %", "step, 80 % [s]", "restarts of 11 min [%]"
-
-
-def figures(text: str) -> list[float]:
-    """Return the point and both ends of a text such as 22.4 (18.3 to 27.5)."""
-    return [float(part) for part in re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", text).groups()]
 
 
 def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, record: dict[str, str]) -> bool:
@@ -24,7 +21,7 @@ def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, reco
     deadline, spare = map(
         float, re.search(r", of (\d+); ([\d.]+) to spare at the top, so time", record["Days (80 %)"]).groups()
     )
-    days = {name: figures(text) for name, text in offers[DAYS].items()}
+    days = {name: interval(text) for name, text in offers[DAYS].items()}
     told = [answer(point, high, deadline) for point, _, high in days.values()]
     firm, hoped = (next(name for name, row in days.items() if row[end] <= deadline) for end in (2, 0))
     enough = f"{firm} meet the deadline by the interval, {hoped.split()[0]} by the estimate"
@@ -34,7 +31,7 @@ def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, reco
         r"begin with (.+); on ([\d,]+ GPUs), (\d+) of (\d+) intervals", record["Configuration"]
     ).groups()
     degrees = math.prod(int(degree) for degree in re.findall(r"\b(?:TP|PP|CP|DP) (\d+)", begun))
-    steps = {name: figures(text) for name, text in short[STEP].items()}
+    steps = {name: interval(text) for name, text in short[STEP].items()}
     start = min((name for name in steps if short["fits"][name] == "yes"), key=lambda name: steps[name][0])
     tied = sum(low <= min(steps.values())[2] for _, low, _ in steps.values())
     bill = next(name for name in offers if name.startswith("bill"))
@@ -52,11 +49,11 @@ def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, reco
         and (int(near), int(of)) == (tied, len(steps))
         and offered in offers.index
         and record["Bill"].startswith(f"${offers[bill][named]} million by the hour, at {paid}")
-        and spans(*figures(offers[bill][named]), figures(offers[DAYS][named]), record["Bill"])
+        and spans(*interval(offers[bill][named]), interval(offers[DAYS][named]), record["Bill"])
         and re.search(r"20\d\d-\d\d", record["Bill"]) is not None
         and f" % on {named}, with a checkpoint every " in record["Useful time"]
-        and figures(record["Useful time"].split(" %")[0])[0]
-        == pytest.approx(figures(waste["useful time [%]"].iloc[0])[0], abs=0.11)
+        and interval(record["Useful time"].split(" %")[0])[0]
+        == pytest.approx(interval(waste["useful time [%]"].iloc[0])[0], abs=0.11)
         and waste.index[0].endswith(f" on {firm.split()[0]}")
         and "slower links or storage than the plan assumes" in record["What would change it"]
         and interleaves(begun, record["Load"])
@@ -67,7 +64,7 @@ def chosen(
     offers: pd.DataFrame, days: dict[str, list[float]], deadline: float, firm: str, extra: str, price: str
 ) -> str:
     """Return how the choice begins: the most GPUs within 1 % of the cheapest bill, and the fewest if reserved."""
-    bills = {name: figures(text)[0] for name, text in offers["bill [$ million]"].items()}
+    bills = {name: interval(text)[0] for name, text in offers["bill [$ million]"].items()}
     timely = [name for name in offers.index if days[name][2] <= deadline and name != "2,048 GPUs"]  # not on offer
     named = [name for name in timely if bills[name] <= 1.01 * min(bills[each] for each in timely)][-1]
     more, sooner = re.search(
@@ -140,7 +137,7 @@ def test_the_bill_is_that_of_its_days_and_price():
     bill = next(name for name in offers if name.startswith("bill"))
     for name, text in offers[bill].items():
         count = int(name.split()[0].replace(",", ""))
-        assert figures(text)[0] * 1e6 == pytest.approx(count * 24 * figures(offers[DAYS][name])[0] * price, rel=0.01)
+        assert interval(text)[0] * 1e6 == pytest.approx(count * 24 * interval(offers[DAYS][name])[0] * price, rel=0.01)
 
 
 def test_the_record_names_what_it_assumes():
@@ -162,7 +159,7 @@ def test_no_output_answers_the_vote_on_failures_before_it_is_asked():
 
 def test_the_two_losses_and_the_useful_time_do_not_add_up_exactly():
     rest = table("08", "goodput")[["writing and recomputing [%]", RESTARTS]].astype(float).sum(axis=1)
-    useful = table("08", "goodput")["useful time [%]"].map(lambda text: figures(text)[0])
+    useful = table("08", "goodput")["useful time [%]"].map(lambda text: interval(text)[0])
     apart = rest + useful - 100
     assert 0.15 < apart.max() < 1 and apart.min() > -0.15, "the text says that the two do not add up exactly"
 
@@ -172,7 +169,7 @@ def within(near: pd.DataFrame, said: str) -> bool:
     outside = [
         name
         for name, measured, text in zip(near.index, near["measured [s]"], near["predicted, 80 % [s]"], strict=True)
-        for _, low, high in [figures(text)]
+        for _, low, high in [interval(text)]
         if not low <= float(measured) <= high
     ]
     older = min(name for name in near.index if name.startswith("GPT 175B, 256 GPUs"))
@@ -185,7 +182,7 @@ def within(near: pd.DataFrame, said: str) -> bool:
 
 
 def test_one_measured_step_is_outside_its_interval():
-    near, said = table("08", "near"), prose()["cell-17"]
+    near, said = table("08", "near"), SAID["cell-17"]
     assert within(near, said)
     for place, column, text in ((0, 2, "78.00"), (5, 2, "30.00"), (0, 0, "megatron-core")):
         other = near.copy()
@@ -202,7 +199,7 @@ def engine_in_8_bits(rows: pd.DataFrame, said: str) -> bool:
 
 
 def test_the_engine_of_the_plan_is_judged_in_8_bits():
-    rows, said = cb.accuracy(by="row", kind="transformer"), prose()["cell-17"]
+    rows, said = cb.accuracy(by="row", kind="transformer"), SAID["cell-17"]
     rows = rows.query("accelerator == 'h100-sxm' and devices >= 64 and software_level == 'megatron-core'")
     dense = rows[~rows.model.str.contains("DeepSeek|Qwen3_235B|GPT OSS")]
     assert "bf16" not in set(dense.precision), "the text says that none is in 16 bits"
@@ -211,15 +208,10 @@ def test_the_engine_of_the_plan_is_judged_in_8_bits():
     assert not engine_in_8_bits(dense, said.replace("up to 45 %", "up to 15 %"))
 
 
-def prose() -> dict[str, str]:
-    """Return the text of each cell of the page."""
-    return {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("08-*.ipynb")), as_version=4).cells}
-
-
 def slower(near: pd.DataFrame, days: str, words: str) -> bool:
     """Whether the rows of MPT are slower by the share that the text says, and its days are those of such an engine."""
     rows = near[near.index.str.startswith("MPT")]
-    late = [100 * float(row.iloc[2]) / figures(row.iloc[3])[0] - 100 for _, row in rows.iterrows()]
+    late = [100 * float(row.iloc[2]) / interval(row.iloc[3])[0] - 100 for _, row in rows.iterrows()]
     least, most = map(int, re.search(r"runs of MPT are (\d+) to (\d+) % slower than predicted", words).groups())
     share, count, point, top = map(
         int,
@@ -227,7 +219,7 @@ def slower(near: pd.DataFrame, days: str, words: str) -> bool:
             r"(\d+) % slower than predicted, as for MPT, (\d+) GPUs would take (\d+) .+ to (\d+) days by", words
         ).groups(),
     )
-    expected = [figures(days)[end] * (1 + share / 100) for end in (0, 2)]
+    expected = [interval(days)[end] * (1 + share / 100) for end in (0, 2)]
     return (
         (round(min(late)), round(max(late)), len(late)) == (least, most, 4)
         and late[1] < late[2] < late[3]
@@ -238,9 +230,9 @@ def slower(near: pd.DataFrame, days: str, words: str) -> bool:
 
 def test_the_rows_of_the_nearest_model_are_all_slower_than_predicted():
     near, days = table("08", "near"), read()["offers"][DAYS]
-    words = prose()["cell-17"]
+    words = SAID["cell-17"]
     assert slower(near, days["960 GPUs"], words) and not slower(near, days["1,024 GPUs"], words)
-    top = figures(days["1,024 GPUs"])[2]
+    top = interval(days["1,024 GPUs"])[2]
     assert "before you sign for fewer than 1,024" in words and top * 1.09 <= 30
     near.iloc[near.index.get_loc("MPT-70b, 128 GPUs, 2024"), 2] = "14.00"
     assert not slower(near, days["960 GPUs"], words)
@@ -262,7 +254,7 @@ def restarts_cost_more(waste: pd.DataFrame, words: str) -> bool:
 
 
 def test_restarts_cost_more_than_checkpoints_on_many_gpus():
-    waste, words = read()["waste"], prose()["cell-20"]
+    waste, words = read()["waste"], SAID["cell-20"]
     assert restarts_cost_more(waste, words)
     assert cb.table("long_runs").restart.dropna().tolist() == [660.0]
     assert not restarts_cost_more(waste, words.replace("cost 2.7 %", "cost 2.2 %"))
@@ -293,17 +285,17 @@ def stores(storage: pd.DataFrame, words: dict[str, str], useful: str) -> bool:
 
 def test_the_plan_says_what_storage_it_assumes():
     storage, useful = table("08", "storage"), decision("08", "record-form")["Useful time"]
-    assert stores(storage, prose(), useful)
+    assert stores(storage, SAID, useful)
     meta = cb.table("long_runs").dropna(subset="storage_write").iloc[0]
     assert meta.storage_write / meta.devices == pytest.approx(122e6, rel=0.002) and meta.devices == 16384
-    assert not stores(storage, prose(), useful.replace("122 MB/s", "322 MB/s"))
-    assert not stores(storage, prose(), useful.replace(", written in 7.9 s at 122 MB/s per GPU, assumed", ""))
-    assert not stores(storage, prose(), useful.replace(", while training stops", ""))
-    assert not stores(storage, prose() | {"young": prose()["young"].replace("117 GB/s", "11 GB/s")}, useful)
+    assert not stores(storage, SAID, useful.replace("122 MB/s", "322 MB/s"))
+    assert not stores(storage, SAID, useful.replace(", written in 7.9 s at 122 MB/s per GPU, assumed", ""))
+    assert not stores(storage, SAID, useful.replace(", while training stops", ""))
+    assert not stores(storage, SAID | {"young": SAID["young"].replace("117 GB/s", "11 GB/s")}, useful)
     for row, column, text in [("10 GB/s", 2, "29.90"), ("10 GB/s", 0, "50.0"), ("12 GB/s", 2, "30.01")]:
         other = storage.copy()
         other.iloc[other.index.get_loc(row), column] = text
-        assert not stores(other, prose(), useful)
+        assert not stores(other, SAID, useful)
 
 
 def orders(line: str, every: pd.DataFrame, words: dict[str, str], rows: int) -> bool:
@@ -328,7 +320,7 @@ def orders(line: str, every: pd.DataFrame, words: dict[str, str], rows: int) -> 
 
 def test_the_order_is_less_certain_on_many_gpus():
     every, line = cb.accuracy(by="layouts", kind="transformer"), words("08", "cell-26")
-    said, rows = prose(), len(table("08", "cell-26"))
+    said, rows = SAID, len(table("08", "cell-26"))
     assert orders(line, every, said, rows)
     assert not orders(line, every.assign(chosen=1.0), said, rows)
     assert not orders(line, every.assign(publisher="one"), said, rows)
@@ -347,9 +339,9 @@ def software_decides(ways: pd.DataFrame, offers: pd.DataFrame, said: str, record
     return (
         ways.iloc[0, 0] == offers[DAYS]["1,024 GPUs"]
         and all(name.endswith(", 1,024 GPUs") for name in ways.index)
-        and all(answer(*figures(row.iloc[0])[::2], 30) == row.iloc[1] for _, row in ways.iterrows())
+        and all(answer(*interval(row.iloc[0])[::2], 30) == row.iloc[1] for _, row in ways.iterrows())
         and met == {"megatron-core": "by the interval", "torchtitan": "on the edge", "PyTorch FSDP": "no"}
-        and round(figures(ways.iloc[2, 0])[0] - 30) == 2
+        and round(interval(ways.iloc[2, 0])[0] - 30) == 2
         and "The plan assumes NVIDIA's Megatron-Core" in said
         and "FSDP shards the gradients as well, so ZeRO 1 is not an option)." in said
         and "The other two engines use FlashAttention 2 instead of 3." in said
@@ -381,7 +373,7 @@ def test_the_software_decides_more_than_the_interval():
         table("08", "software"),
         read()["offers"],
         decision("08", "record-form"),
-        prose()["cell-14"],
+        SAID["cell-14"],
     )
     assert software_decides(ways, offers, said, record)
     for name, row in ways.iterrows():
@@ -430,7 +422,7 @@ def by_the_hour(said: str, line: str) -> bool:
 
 
 def test_all_gpus_by_the_hour_cost_little_more_and_end_sooner():
-    said, line = prose()["cell-14"], words("08", "offers")
+    said, line = SAID["cell-14"], words("08", "offers")
     assert by_the_hour(said, line)
     assert not by_the_hour(said, line.replace("+1,400", "+14,000")) and not by_the_hour(
         said, line.replace("-1.5", "-0.5")
@@ -446,7 +438,7 @@ def test_all_gpus_by_the_hour_cost_little_more_and_end_sooner():
 
 def written_record(**changed) -> dict[str, str]:
     """Return the decision that the page writes with changed parameters."""
-    said, names, told = prose(), {}, []
+    said, names, told = SAID, {}, []
     for cell in ("cell-01", "cell-02"):
         exec(said[cell], names)
     names |= changed
@@ -471,7 +463,7 @@ def test_the_record_takes_the_cheaper_and_faster_offer_and_uses_figures_of_the_r
 
 
 def test_a_reservation_costs_more_than_the_bill_by_the_hour():
-    said, line = prose()["cell-14"], words("08", "plans")
+    said, line = SAID["cell-14"], words("08", "plans")
     assert reserved(said, line)
     assert not reserved(said, line.replace("2.99", "2.79")) and not reserved(said.replace("2.20 mi", "1.65 mi"), line)
 
@@ -483,7 +475,7 @@ def few_per_cent(short: pd.DataFrame, said: str) -> bool:
 
 
 def test_the_rows_differ_by_less_than_the_order_is_certain():
-    short, said = read()["short"], prose()["cell-09"]
+    short, said = read()["short"], SAID["cell-09"]
     assert few_per_cent(short, said) and not few_per_cent(short, said.replace("at most about 5 %", "at most about 9 %"))
     chosen = table("08", "cell-26")["our first choice"].astype(float)
     assert chosen.max() > 1.05
@@ -495,7 +487,7 @@ def background(storage: pd.DataFrame, waste: pd.DataFrame, words: str, change: s
     half = float(waste.iloc[0]["checkpoint every [min]"]) * 60 / 2
     lost = (half + write) / 3600 / hours
     useful = 1 - lost - float(waste.iloc[0][RESTARTS]) / 100
-    top = float(storage.iloc[3, 2]) * figures(storage.iloc[3, 1])[0] / 100 / useful
+    top = float(storage.iloc[3, 2]) * interval(storage.iloc[3, 1])[0] / 100 / useful
     said = rf"$({half:.0f} + {write:.0f})\ \text{{s}} / {hours}\ \text{{h}}$, or half a per cent of the time, and"
     return (
         storage.index[3] == "10 GB/s"
@@ -509,7 +501,7 @@ def background(storage: pd.DataFrame, waste: pd.DataFrame, words: str, change: s
 
 
 def test_a_checkpoint_in_the_background_comes_before_faster_storage():
-    storage, waste, words = table("08", "storage"), read()["waste"], prose()["cell-20"]
+    storage, waste, words = table("08", "storage"), read()["waste"], SAID["cell-20"]
     change = decision("08", "record-form")["What would change it"]
     assert background(storage, waste, words, change)
     assert not background(storage, waste, words.replace("(900 + 99)", "(900 + 8)"), change)
@@ -585,7 +577,7 @@ def panel_is_introduced(said: str, top: float, days: list[float]) -> bool:
 
 
 def test_the_words_before_the_panel_follow():
-    said, top = prose()["panel-md"], figures(read()["offers"][DAYS]["1,024 GPUs"])[2]
+    said, top = SAID["panel-md"], interval(read()["offers"][DAYS]["1,024 GPUs"])[2]
     job = dict(global_batch=512)
     days = [cb.planning.plan_run("llama3_70b", "h100-sxm", n, 2e12, **job).table.days[0] for n in (8192, 16384)]
     assert panel_is_introduced(said, top, days)

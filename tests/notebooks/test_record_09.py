@@ -5,10 +5,12 @@ import re
 import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, decision, sources, table, words
 
 import cookbook as cb
 from cookbook.topics.purchase.where import WhereToRun
+
+SAID = sources("09")
 
 ODDS, CHEQUE, ALONE, PRICED = "cheapest in [% of samples]", "to pay at once [$]", "alone [$]", "priced by"
 BUSY, EVEN = "this task's hours [% of all]", "owning pays above [% of hours]"
@@ -82,16 +84,15 @@ def pays_in_two_years(cheque: float, staff: float, rent: float, words: str) -> b
 
 
 def test_full_rent_pays_for_the_server_in_two_years_and_not_in_one():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
     offers, owned = table("09", "choices"), table("09", "ownership")
     cheque = float(offers[CHEQUE]["on-premises-h100"].replace(",", ""))
     column = owned["on-premises-h100 [thousand $]"].astype(float)
     staff = 1e3 * (column["staff"] + column["maintenance"]) / 3
     rent = float(table("09", "breakeven").iloc[0, 0].split()[0])
-    assert staff == pytest.approx(42_000, rel=0.02) and pays_in_two_years(cheque, staff, rent, said["predict3"])
-    assert not pays_in_two_years(0.5 * cheque, staff, rent, said["predict3"])
-    assert not pays_in_two_years(cheque, staff, 15, said["predict3"])
-    assert not pays_in_two_years(cheque, staff, rent, said["predict3"].replace("two years", "a year"))
+    assert staff == pytest.approx(42_000, rel=0.02) and pays_in_two_years(cheque, staff, rent, SAID["predict3"])
+    assert not pays_in_two_years(0.5 * cheque, staff, rent, SAID["predict3"])
+    assert not pays_in_two_years(cheque, staff, 15, SAID["predict3"])
+    assert not pays_in_two_years(cheque, staff, rent, SAID["predict3"].replace("two years", "a year"))
 
 
 def shares_of_power(printed: str, owned: pd.DataFrame) -> bool:
@@ -121,10 +122,9 @@ def draws(printed: str, words: str) -> bool:
 
 
 def test_the_rated_power_of_the_workstation_is_not_called_its_draw():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
     printed = words("09", "power")
-    assert draws(printed, said["summary"]) and not draws(printed.replace("3.7", "4.9"), said["summary"])
-    assert not draws(printed, said["summary"].replace("draw about 3.7", "draw about 4.9"))
+    assert draws(printed, SAID["summary"]) and not draws(printed.replace("3.7", "4.9"), SAID["summary"])
+    assert not draws(printed, SAID["summary"].replace("draw about 3.7", "draw about 4.9"))
 
 
 def ordered(ends: pd.DataFrame, words: str) -> bool:
@@ -143,13 +143,12 @@ def ordered(ends: pd.DataFrame, words: str) -> bool:
 
 
 def test_the_figures_are_asked_for_in_the_order_of_what_they_move():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
     ends = table("09", "tornado")
-    assert ordered(ends, said["explain4"])
+    assert ordered(ends, SAID["explain4"])
     for name, costs in (("years of use", ["9,046", "5,525"]), ("administrator", ["6,388", "6,537"])):
         changed = ends.copy()
         changed.loc[next(row for row in ends.index if row.startswith(name))] = costs
-        assert not ordered(changed, said["explain4"])
+        assert not ordered(changed, SAID["explain4"])
 
 
 def highest(ends: pd.DataFrame, words: str, vote: str, cloud: float) -> bool:
@@ -183,16 +182,15 @@ TASK = dict(epochs=3, runs=8, deadline="7 d", region="us", seq=2048, years=2, ut
 
 
 def test_the_highest_price_of_a_server_costs_its_lead_over_the_cloud():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
     rented = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=["cloud-h100"], **TASK)
     cloud = sum(part[0] for part in rented.points["cloud-h100"]["parts"].values())
     ends = table("09", "tornado")
-    assert highest(ends, said["explain4"], said["predict4"], cloud)
-    assert not highest(ends, said["explain4"].replace("by a third", "by a tenth"), said["predict4"], cloud)
-    assert not highest(ends, said["explain4"], said["predict4"], 1.2 * cloud)
+    assert highest(ends, SAID["explain4"], SAID["predict4"], cloud)
+    assert not highest(ends, SAID["explain4"].replace("by a third", "by a tenth"), SAID["predict4"], cloud)
+    assert not highest(ends, SAID["explain4"], SAID["predict4"], 1.2 * cloud)
     row = next(name for name in ends.index if name.startswith("ends of our"))
     ends.loc[row] = ["5,895", "7,084"]
-    assert not highest(ends, said["explain4"], said["predict4"], cloud)
+    assert not highest(ends, SAID["explain4"], SAID["predict4"], cloud)
 
 
 def test_the_price_of_the_server_is_told_with_all_that_is_said_about_it():
@@ -207,9 +205,8 @@ def test_the_price_of_the_server_is_told_with_all_that_is_said_about_it():
 
 
 def test_spot_prices_of_one_and_of_eight_gpus_say_when_owning_pays():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
-    assert "eight spot GPUs in one machine, whose prices all come from one provider" in said["explain3"]
-    assert "single spot GPUs, shown in the record, the formula gives more than 100 %" in said["explain3"]
+    assert "eight spot GPUs in one machine, whose prices all come from one provider" in SAID["explain3"]
+    assert "single spot GPUs, shown in the record, the formula gives more than 100 %" in SAID["explain3"]
     row = table("09", "breakeven").loc["spot-h100"]
     of_eight = cb.table("cloud_prices").query(
         "accelerator_key == 'h100-sxm' and devices == 8 and date == @row['priced by']"
@@ -222,8 +219,7 @@ def test_spot_prices_of_one_and_of_eight_gpus_say_when_owning_pays():
 
 def test_the_time_of_a_step_cannot_decide_between_the_server_and_the_cloud():
     """It moves both costs by nearly one factor, and moves the cost of the workstation by another."""
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
-    assert "by the same factor, so it cannot decide between the server and the cloud" in said["explain4"]
+    assert "by the same factor, so it cannot decide between the server and the cloud" in SAID["explain4"]
     task = dict(epochs=3, runs=8, deadline="7 d", region="us", seq=2048, years=2, utilisation=0.8)
     places = ["on-premises-h100", "cloud-h100"]
     found = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=places, **task)
@@ -255,7 +251,7 @@ def test_where_several_lists_state_a_price_it_is_less_certain_than_the_time():
     assert less_certain(epochs) == "the price" and (epochs["list prices"].astype(int) > 1).sum() == 6
     narrower = epochs.assign(**{"high over low: time | price": "1.5 | 1.2"})
     assert less_certain(narrower) == "the time"
-    vote = next(c.source for c in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells if c.id == "predict1")
+    vote = SAID["predict1"]
     assert 'answer="the price, wherever several lists state one"' in vote
 
 
@@ -266,8 +262,7 @@ def offered(**prices: float) -> WhereToRun:
 
 
 def test_the_costs_are_up_to_a_tenth_above_what_the_medians_give():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
-    assert "up to a tenth higher than the costs with every figure at its median" in said["decide"]
+    assert "up to a tenth higher than the costs with every figure at its median" in SAID["decide"]
     found, shown = offered(), table("09", "choices").iloc[:, 0]
     for name, text in shown.items():
         middle = sum(part[0] for part in found.points[name]["parts"].values())
@@ -284,8 +279,7 @@ def narrowed(words: str, rent: float) -> bool:
 
 
 def test_a_quote_for_the_rent_narrows_the_interval_of_the_cloud():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
-    assert narrowed(said["decide"], 2.99) and not narrowed(said["decide"], 8 * 2.99)
+    assert narrowed(SAID["decide"], 2.99) and not narrowed(SAID["decide"], 8 * 2.99)
 
 
 def by_the_ninetieth(words: str, rent: str) -> bool:
@@ -301,11 +295,10 @@ def by_the_ninetieth(words: str, rent: str) -> bool:
 
 
 def test_the_dearest_tenth_of_rents_is_that_of_the_lists():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
     rent = table("09", "breakeven").iloc[0, 0]
-    assert by_the_ninetieth(said["byhand3"], rent)
-    assert not by_the_ninetieth(said["byhand3"], "23.9 (18.3 to 35.3)")
-    assert not by_the_ninetieth(said["byhand3"].replace("26 %", "41 %"), rent)
+    assert by_the_ninetieth(SAID["byhand3"], rent)
+    assert not by_the_ninetieth(SAID["byhand3"], "23.9 (18.3 to 35.3)")
+    assert not by_the_ninetieth(SAID["byhand3"].replace("26 %", "41 %"), rent)
 
 
 def test_beside_the_three_offers_one_spot_gpu_is_cheapest_in_most_samples():
@@ -399,13 +392,12 @@ def stated(ends: pd.DataFrame, words: str, record: dict[str, str]) -> bool:
 
 
 def test_the_years_of_use_of_a_purchase_are_stated():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
     ends, record = table("09", "tornado"), decision("09")
-    assert stated(ends, said["decide"], record)
-    assert not stated(ends, said["decide"].replace("3 to 6 years", "2 to 4 years"), record)
+    assert stated(ends, SAID["decide"], record)
+    assert not stated(ends, SAID["decide"].replace("3 to 6 years", "2 to 4 years"), record)
     for old, new in (("years of use: 3 or 6", "years of use"), ("administrator: $6,000", "administrator: $9,000")):
         renamed = ends.rename(lambda name, old=old, new=new: name.replace(old, new))
-        assert list(renamed.index) != list(ends.index) and not stated(renamed, said["decide"], record)
+        assert list(renamed.index) != list(ends.index) and not stated(renamed, SAID["decide"], record)
 
 
 def paid(record: dict[str, str]) -> bool:
@@ -429,8 +421,7 @@ def paid(record: dict[str, str]) -> bool:
 
 def test_the_record_says_what_is_paid_if_nobody_shares_and_nothing_is_left():
     record, row = decision("09"), "Paid in 2 years if nobody shares"
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
-    assert paid(record) and "you lose everything that you have paid, which the record lists as *Paid*" in said["decide"]
+    assert paid(record) and "you lose everything that you have paid, which the record lists as *Paid*" in SAID["decide"]
     for old, new in (
         ("$412,100", "$265,400"),
         ("; workstation-6 $35,400", ""),
@@ -455,9 +446,8 @@ def fits_on_six(words: str) -> bool:
 
 
 def test_six_gaming_cards_share_more_than_the_optimiser_states():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
-    assert fits_on_six(said["explain1"]) and not fits_on_six(said["explain1"].replace("(stage 1)", "(stage 2)"))
-    assert not fits_on_six(said["explain1"].replace("With data parallelism alone, which", "Which"))
+    assert fits_on_six(SAID["explain1"]) and not fits_on_six(SAID["explain1"].replace("(stage 1)", "(stage 2)"))
+    assert not fits_on_six(SAID["explain1"].replace("With data parallelism alone, which", "Which"))
 
 
 def splits_layers(offers: pd.DataFrame, record: dict[str, str], words: str) -> bool:
@@ -508,9 +498,8 @@ def updates(words: str, record: dict[str, str]) -> bool:
 
 
 def test_the_text_says_how_often_each_option_updates_the_weights():
-    said = {cell.id: cell.source for cell in nbformat.read(FOLDER / "09-where-to-run.ipynb", 4).cells}
     record = decision("09")
-    assert updates(said["summary"], record)
+    assert updates(SAID["summary"], record)
     for row, old, new in (("Workload", "8 per GPU", "4 per GPU"), (SPOT, "at batch 2", "at batch 4")):
         assert old in record[row]
-        assert not updates(said["summary"], record | {row: record[row].replace(old, new)})
+        assert not updates(SAID["summary"], record | {row: record[row].replace(old, new)})

@@ -2,12 +2,13 @@
 
 import re
 
-import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, decision, sources, table, words
 
 import cookbook as cb
+
+SAID = sources("10")
 
 HOUR, COUNT, PRICED = "service at the slow end [$ per hour]", "GPUs (slow end)", "priced by"
 
@@ -120,7 +121,7 @@ def other_weights(offers: pd.Series, text: str, record: dict[str, str]) -> bool:
 
 def test_the_api_serves_other_weights_of_the_same_shape():
     rows = cb.table("api_prices").query("model == 'llama3_8b'")
-    text, record = said()["sizingtext"], decision("10")
+    text, record = SAID["sizingtext"], decision("10")
     assert sorted(rows.provider) == sorted(table("10", "apis").index) and len(rows) == 2
     assert other_weights(rows.offer, text, record)
     assert not other_weights(pd.Series(["Llama 3 8B", "Llama 3.1 8B"]), text, record)
@@ -137,8 +138,8 @@ def short_of(printed: str, text: str) -> bool:
 
 def test_the_mean_over_publishers_falls_a_little_short():
     printed = words("10", "reality")
-    assert short_of(printed, said()["realitytext"])
-    assert not short_of(re.sub(r"\d+ % inside", "84 % inside", printed), said()["realitytext"])
+    assert short_of(printed, SAID["realitytext"])
+    assert not short_of(re.sub(r"\d+ % inside", "84 % inside", printed), SAID["realitytext"])
 
 
 SHARES = r"For dense models, (\d+) % of the rows are inside; for mixtures of experts, (\d+) % are."
@@ -155,7 +156,7 @@ def by_kind(text: str) -> bool:
 
 
 def test_dense_models_and_mixtures_are_told_apart():
-    text = said()["realitytext"]
+    text = SAID["realitytext"]
     assert by_kind(text) and not by_kind(text.replace("61 %", "84 %"))
 
 
@@ -180,11 +181,6 @@ def test_the_record_counts_published_services_as_the_page_on_accuracy_does():
     assert not counts_services(entry.replace("8 of 9", "9 of 9"), page)
     assert not counts_services(entry.replace("all 3", "all 2"), page)
     assert not counts_services(entry.replace("2 of 3", "3 of 3"), page)
-
-
-def said() -> dict[str, str]:
-    """Return the text of each cell of the page."""
-    return {cell.id: cell.source for cell in nbformat.read(next(FOLDER.glob("10-*.ipynb")), as_version=4).cells}
 
 
 OWN, FROM = "own GPUs [$ per hour]", "own pays from [requests/s]"

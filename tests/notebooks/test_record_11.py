@@ -2,11 +2,10 @@
 
 import re
 
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, decision, sources, table, words
 
 import cookbook as cb
 from cookbook.evidence import student_t
@@ -77,7 +76,7 @@ def reads(printed: str, shapes: pd.DataFrame, said: str) -> bool:
 
 def test_the_rate_of_a_single_row_is_not_called_the_rate_of_reading():
     printed, shapes = words("11", "products"), table("11", "products")
-    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "explain2")
+    said = sources("11")["explain2"]
     assert reads(printed, shapes, said)
     assert not reads(printed.replace("to 26 GB/s", "to 22 GB/s"), shapes, said)
     assert not reads(printed, shapes, said.replace("up to 26", "up to 36"))
@@ -99,7 +98,7 @@ def steady(rates: pd.DataFrame, rounds: int, said: str) -> bool:
 
 def test_no_interval_of_the_rates_explains_a_factor_of_two():
     rates, rounds = table("11", "hand"), cb.measure.own_run().options["rounds"]
-    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "explain1")
+    said = sources("11")["explain1"]
     assert steady(rates, rounds, said) and not steady(rates, 1, said)
     rates.iloc[-1, rates.columns.get_loc("to")] = "180.0"
     assert not steady(rates, rounds, said)
@@ -183,7 +182,7 @@ def slows_with_the_clock(said: str, plan: pd.DataFrame, report: str) -> bool:
 
 def test_the_text_counts_the_slower_clock_that_the_report_admits():
     plan, report = table("11", "forecast"), words("11", "measured")
-    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "open4")
+    said = sources("11")["open4"]
     assert slows_with_the_clock(said, plan, report)
     assert not slows_with_the_clock(said, plan, report.replace("50%", "80%"))
     plan.loc["10 epochs", plan.columns[3]] = "30.0"
@@ -254,7 +253,7 @@ def splits_the_error(printed: str, networks: pd.DataFrame, best: str, said: str)
 
 def test_the_text_says_how_much_of_the_error_is_the_share_of_the_bandwidth():
     printed, networks, best = words("11", "bandwidth"), table("11", "networks"), words("11", "products")
-    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "explain3")
+    said = sources("11")["explain3"]
     assert splits_the_error(printed, networks, best, said)
     for old, new in (("3.2 GB", "37.0 GB"), ("+124", "+24"), ("-11", "-31"), ("37.2 GB", "31.0 GB")):
         assert old in printed and not splits_the_error(printed.replace(old, new), networks, best, said)
@@ -276,7 +275,7 @@ def medians(networks: pd.DataFrame, printed: str, said: str) -> bool:
 
 def test_the_text_gives_the_median_of_the_rows_shown_and_of_all():
     networks, printed = table("11", "networks"), words("11", "errors")
-    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "explain3")
+    said = sources("11")["explain3"]
     assert medians(networks, printed, said) and not medians(networks, printed.replace("out 15", "out 9"), said)
     further = cb.measure.calibrate(cb.measure.own_run()).predictions().iloc[12:]
     assert set(further.model) == {"gpt2"} and set(further.benchmark) == {"decode", "prefill", "training step"}
@@ -285,7 +284,7 @@ def test_the_text_gives_the_median_of_the_rows_shown_and_of_all():
 
 
 def test_an_interval_from_the_other_networks_contains_one_run_fewer():
-    said = next(cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells if cell.id == "turn")
+    said = sources("11")["turn"]
     rows = cb.measure.calibrate(cb.measure.own_run()).predictions()
     missed = np.log(rows.left_out_s / rows.measured_s).abs()
 
@@ -320,7 +319,7 @@ def says_what_gpt2_alone_fits(rows: pd.DataFrame, before: str, after: str) -> bo
 
 def test_the_factor_of_one_network_is_admitted():
     """Rates of few rows are a factor of text generation alone, and without its rows it is that of the matmuls."""
-    cells = {cell.id: cell.source for cell in nbformat.read(FOLDER / PAGE, as_version=4).cells}
+    cells = sources("11")
     rows = cb.measure.calibrate(cb.measure.own_run()).predictions()
     assert KINDS_OF_FACTOR["narrow"] == (generation.KIND,)
     assert says_what_gpt2_alone_fits(rows, cells["loop3"], cells["explain3"])

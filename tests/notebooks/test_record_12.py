@@ -5,19 +5,15 @@ import json
 import re
 from typing import Any
 
-import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, decision, interval, sources, table, words
 
 import cookbook as cb
 
+SAID = sources("12")
+
 PATIENT, HOURS = "Clara", 168
-
-
-def three(text: str) -> list[float]:
-    """Return point, low and high of a text such as "2.4 (1.7 to 4.4)"."""
-    return [float(figure.replace(",", "")) for figure in re.fullmatch(r"(\S+) \((\S+) to (\S+)\)", text).groups()]
 
 
 def page() -> dict[str, Any]:
@@ -38,8 +34,8 @@ def follows(page: dict[str, Any]) -> bool:
     bill = page["gpus"] * page["hour"] * HOURS * page["weeks"]
     if abs(bill - page["bill"]) > 50:
         return False
-    gains = {name: three(text) for name, text in page["triage"].iloc[:, 2].items()}
-    saved = {name: three(text) for name, text in page["triage"].iloc[:, 3].items()}
+    gains = {name: interval(text) for name, text in page["triage"].iloc[:, 2].items()}
+    saved = {name: interval(text) for name, text in page["triage"].iloc[:, 3].items()}
     for name, each in gains.items():
         if not each[1] <= each[0] <= each[2]:
             return False
@@ -49,7 +45,7 @@ def follows(page: dict[str, Any]) -> bool:
     (gain, low, high), (usd, least, most) = gains[PATIENT], saved[PATIENT]
     limit = float(re.search(r"more than (\d+) %", record["Would prove it wrong, or badly applied"])[1])
     twins = all(
-        three(promised)[1] <= float(measured) <= three(promised)[2]
+        interval(promised)[1] <= float(measured) <= interval(promised)[2]
         for measured, promised in page["twins"].iloc[:, 3:].itertuples(index=False)
     )
     return (
@@ -136,15 +132,12 @@ def test_a_run_without_its_tool_does_not_follow():
     assert not follows(other)
 
 
-SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "12-bottleneck-clinic.ipynb", as_version=4).cells}
-
-
 def greta_is_told(ranks: pd.DataFrame, triage: pd.DataFrame, asked: str, said: str) -> bool:
     """Whether vote and text give what a network, and equal shards, could gain for Greta at most."""
     rows = ranks.astype(float)
     work, wait, step = rows.loc[["Greta, process 0", "Greta, process 1"]].to_numpy().T
     even = step[0] / (work.mean() + wait[1])
-    low, late = three(triage.loc["Greta"].iloc[2])[1], 100 * (work[1] - work[0]) / step[0]
+    low, late = interval(triage.loc["Greta"].iloc[2])[1], 100 * (work[1] - work[0]) / step[0]
     farid = rows.loc["Farid, process 0"]
     return (
         f"a faster network could remove at most the {wait[1]} of {step[0]} ms that the second one waits, while Farid's "

@@ -4,16 +4,16 @@ import re
 from functools import cache
 from typing import Any
 
-import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import decision, interval, sources, table, words
 
 import cookbook as cb
 
+SAID = sources("13")
+
 WAIT, UPPER, MORE = "mean wait [h], 80 % of weeks", "upper end, 90 % interval [h]", "more per week [$]"
-PAGE = FOLDER / "13-share-a-cluster.ipynb"
 TWICE, BOUGHT = "static, 16 nodes", "Wait relative to twice the GPUs, median week (90 % interval)"
 LIMIT, WEIGHTED = "Limit kept (upper end, 90 % interval)", "Mean wait weighted by GPU time"
 
@@ -65,10 +65,7 @@ def follows(options: pd.DataFrame, record: dict[str, str], large: tuple[dict[str
     if f"at ${hourly} {ends} per A100" not in record["Twice the GPUs instead"]:
         return False
     accepted = float(re.search(r"of ([\d.]+) h in 9 of 10 weeks", record["Accepted"])[1])
-    waits = {
-        name: [float(figure) for figure in re.fullmatch(r"([\d.]+) \(([\d.]+) to ([\d.]+)\)", text).groups()]
-        for name, text in options[WAIT].items()
-    }
+    waits = {name: interval(text) for name, text in options[WAIT].items()}
     usd = {name: float(text.replace(",", "")) for name, text in options[MORE].items()}
     able = [name for name, (_, _, most) in waits.items() if most <= accepted]
     if not able:
@@ -184,7 +181,7 @@ def pays_beside_twice(options: pd.DataFrame, record: dict[str, str], said: str) 
 
 
 def test_the_text_says_who_waits_longer_than_with_twice_the_gpus():
-    said = next(cell.source for cell in nbformat.read(PAGE, as_version=4).cells if cell.id == "explain5")
+    said = SAID["explain5"]
     options, record, *_ = page()
     assert pays_beside_twice(options, record, said)
     label = next(name for name in record if name.startswith("Who pays"))
@@ -242,8 +239,7 @@ def test_the_factor_of_waits_follows_from_the_variation_of_gpu_time():
     square, length = re.search(r"job = ([\d.]+), of its length alone ([\d.]+)", printed).groups()
     assert not varied(printed.replace(f"job = {square}", f"job = {length}"))
     assert not varied(printed.replace(f"alone {length}", f"alone {square}"))
-    said = {cell.id: cell.source for cell in nbformat.read(PAGE, as_version=4).cells}
-    assert "gives $C^2$ for the GPU time of our jobs" in said["explain1"]
+    assert "gives $C^2$ for the GPU time of our jobs" in SAID["explain1"]
 
 
 def named_medians(printed: str, record: dict[str, str]) -> bool:
@@ -330,15 +326,14 @@ def shrinks(printed: str, said: str) -> bool:
 
 def test_one_queue_gains_less_on_a_larger_cluster():
     printed = words("13", "claim")
-    said = next(cell.source for cell in nbformat.read(PAGE, as_version=4).cells if cell.id == "explain4")
+    said = SAID["explain4"]
     assert shrinks(printed, said) and "+22, +11 %" in printed
     assert not shrinks(printed.replace("+22, +11 %", "+22, +21 %"), said)
     assert not shrinks(printed, said.replace("only a third to a half as much", "as much"))
 
 
 def test_the_exercise_takes_the_median_of_paired_weeks():
-    said = {cell.id: cell.source for cell in nbformat.read(PAGE, as_version=4).cells}
-    assert "jobs wait 2, 4, 1, 12 and 3 h on average under a policy, and 4, 5, 4, 6 and 2 h" in said["explain6"]
+    assert "jobs wait 2, 4, 1, 12 and 3 h on average under a policy, and 4, 5, 4, 6 and 2 h" in SAID["explain6"]
     assert sorted((2 / 4, 4 / 5, 1 / 4, 12 / 6, 3 / 2))[2] == 0.8 and "Correct: 0.8" in words("13", "check2")
 
 
@@ -354,7 +349,7 @@ def far_from_acme(shown: pd.DataFrame, said: str) -> bool:
 
 
 def test_the_text_compares_shares_of_gpu_time_with_real_clusters():
-    said = next(cell.source for cell in nbformat.read(PAGE, as_version=4).cells if cell.id == "explain6")
+    said = SAID["explain6"]
     shown = table("13", "facts")
     assert far_from_acme(shown, said)
     for row in (1, 4):

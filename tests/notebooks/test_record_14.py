@@ -5,7 +5,7 @@ import re
 import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, decision, sources, table, words
 
 import cookbook as cb
 
@@ -234,8 +234,7 @@ def may_answer(record: dict[str, str], said: str) -> bool:
 
 
 def test_a_batch_that_cannot_fill_within_the_limit_is_not_waited_for():
-    page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
-    said = next(cell.source for cell in page.cells if cell.id == "loop2")
+    said = sources("14")["loop2"]
     record = decision("14")
     assert may_answer(record, said) and not may_answer(record, said.replace("never waits", "waits"))
     slow = record["factory: latency"]
@@ -332,8 +331,7 @@ def round_trips_are_told(record: dict[str, str], said: str, house: float, elsewh
 
 
 def test_the_round_trip_that_decides_for_the_factory_is_told():
-    page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
-    said = next(cell.source for cell in page.cells if cell.id == "loop2")
+    said = sources("14")["loop2"]
     trips = cb.table("constants").set_index("name").value
     known = trips["stack-round-trip-house"], trips["stack-round-trip-elsewhere"]
     assert round_trips_are_told(decision("14"), said, *known)
@@ -357,8 +355,7 @@ def cheapest_at(record: dict[str, str]) -> bool:
 
 def test_the_record_says_which_stack_is_cheapest_at_other_rates():
     """The search for turning points leaves out the rate of a language model, where the start-up's nearest one is."""
-    record, page = decision("14"), nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
-    said = {cell.id: cell.source for cell in page.cells}
+    record, said = decision("14"), sources("14")
     label = "start-up: at other rates"
     assert cheapest_at(record) and f"{record[label]}." in words("14", "rates")
     for old, new in (
@@ -375,8 +372,7 @@ def test_the_record_says_which_stack_is_cheapest_at_other_rates():
 
 def test_the_search_of_turning_points_says_what_it_leaves_out():
     """Cheapest stacks around the clock at 8 and 4 requests per second, which the search of section 3 does not list."""
-    page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
-    said = next(cell.source for cell in page.cells if cell.id == "explain3")
+    said = sources("14")["explain3"]
     assert "the search leaves out many: for a chat, the rate of requests, the length of" in said
     served = {rate: cb.planning.pick_stack("chat", "serve", rate=rate, hours=24) for rate in (4, 8, 10)}
     assert "volume" not in set(served[10].changes()["input"])
@@ -402,8 +398,7 @@ def longer_prompts(printed: str, said: str) -> bool:
 
 
 def test_longer_prompts_need_more_gpus():
-    page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
-    said, printed = {cell.id: cell.source for cell in page.cells}, words("14", "served")
+    said, printed = sources("14"), words("14", "served")
     wanted = cb.planning.pick_stack("chat", "serve", rate=10).wanted
     assert (
         "A request has a prompt of 512 tokens and an answer of 256. Each token after the first may take at most 100 ms"
@@ -427,8 +422,7 @@ def priced_elsewhere(said: str, prices: pd.DataFrame) -> bool:
 
 
 def test_the_machine_of_a_stack_is_not_called_the_one_that_is_priced():
-    page = nbformat.read(FOLDER / "14-pick-a-stack.ipynb", as_version=4)
-    said, prices = {cell.id: cell.source for cell in page.cells}, cb.table("cloud_prices")
+    said, prices = sources("14"), cb.table("cloud_prices")
     text = next(source for source in said.values() if "DigitalOcean" in source)
     assert priced_elsewhere(text, prices) and not priced_elsewhere(text.replace("DigitalOcean", "Oracle"), prices)
     assert not priced_elsewhere(text, pd.concat([prices, prices[prices["accelerator_key"] == "mi300x"]]))

@@ -3,14 +3,13 @@
 import math
 import re
 
-import nbformat
 import pandas as pd
 import pytest
-from records import FOLDER, decision, table, words
+from records import FOLDER, decision, sources, table, words
 
 import cookbook as cb
 
-SAID = {cell.id: cell.source for cell in nbformat.read(FOLDER / "15-beyond-digital.ipynb", as_version=4).cells}
+SAID = sources("15")
 
 
 WATTS, BYTES = r"(\d+) W", r"(\d\.\d+) TB/s"
