@@ -24,8 +24,10 @@ def safe(row: pd.Series, card: float) -> bool:
     return high <= card or (row[MEASURED] != "none" and float(row[MEASURED]) <= card)
 
 
-def follows(methods: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether each software gets the first safe method of full, LoRA and QLoRA, with the figures of its row."""
+def test_the_record_follows_from_the_methods():
+    """Each software gets the first safe method of full, LoRA and QLoRA, with the figures of its row."""
+    methods = table("01", "methods")
+    record = decision("01")
     card = float(re.match(r"(\d+) GiB of memory", words("01", "libraries"))[1])
     ways = [f"{method} with {software}" for software in SOFTWARE for method in (FULL, "LoRA", "QLoRA")]
     best = [next(way for way in ways if way.endswith(name) and safe(methods.loc[way], card)) for name in SOFTWARE]
@@ -38,26 +40,20 @@ def follows(methods: pd.DataFrame, record: dict[str, str]) -> bool:
     enough = f"; you have {WEEKEND} h, which is enough" if max(tops) <= WEEKEND else ""
     chosen = "; or ".join(best).replace("torchtune", "torchtune (not developed since July 2025)")
     late = methods["fits"] == "no"
-    return (
-        all((methods[name] == "does not fit").equals(late) for name in (TIME, RENT))
-        and record["Choice"] == chosen + " (of methods with AdamW at 16 bytes per trained parameter)"
-        and record["Memory (80 %)"] == f"{memory}; the card has {card:.0f} GiB"
-        and record["Measured"].startswith(
-            f"{row[MEASURED]} GiB, for LoRA, published by torchtune in 2024 as runnable on an RTX 4090, compiled"
-            if row[MEASURED] != "none"
-            else "none in our tables"
-        )
-        and record["Measured"].endswith("; the hours are predicted only" * (row[MEASURED] != "none"))
-        and record["Load"].endswith("AdamW at 16 bytes per trained parameter, activation checkpointing on")
-        and "activation checkpointing off" in record["What would change it"]
-        and record["Hours (80 %)"] == time + enough
-        and record["Rent (80 %, speed only)"].startswith(f"{rent} if you rent the card, at $")
-        and re.search(r"20\d\d-\d\d", record["Rent (80 %, speed only)"]) is not None
+    assert all((methods[name] == "does not fit").equals(late) for name in (TIME, RENT))
+    assert record["Choice"] == chosen + " (of methods with AdamW at 16 bytes per trained parameter)"
+    assert record["Memory (80 %)"] == f"{memory}; the card has {card:.0f} GiB"
+    assert record["Measured"].startswith(
+        f"{row[MEASURED]} GiB, for LoRA, published by torchtune in 2024 as runnable on an RTX 4090, compiled"
+        if row[MEASURED] != "none"
+        else "none in our tables"
     )
-
-
-def test_the_record_follows_from_the_methods():
-    assert follows(table("01", "methods"), decision("01"))
+    assert record["Measured"].endswith("; the hours are predicted only" * (row[MEASURED] != "none"))
+    assert record["Load"].endswith("AdamW at 16 bytes per trained parameter, activation checkpointing on")
+    assert "activation checkpointing off" in record["What would change it"]
+    assert record["Hours (80 %)"] == time + enough
+    assert record["Rent (80 %, speed only)"].startswith(f"{rent} if you rent the card, at $")
+    assert re.search(r"20\d\d-\d\d", record["Rent (80 %, speed only)"]) is not None
 
 
 def test_the_software_of_the_question_is_that_of_the_panel():
@@ -66,30 +62,27 @@ def test_the_software_of_the_question_is_that_of_the_panel():
     assert "torchtune" in words("01", "predict3") and f"{point:.1f} of 24 GiB" in words("01", "tune3")
 
 
-def rests_on_checkpointing(said: str, tuned: dict[str, Any]) -> bool:
-    """Whether the text states what LoRA and QLoRA need with and without checkpointing, and what it costs."""
+def test_the_answer_on_fine_tuning_rests_on_checkpointing():
+    """The text states what LoRA and QLoRA need with and without checkpointing, and what it costs.
+
+    Where nothing is said, both methods use it; the vote, the text and the record say so.
+    """
+    load, methods = dict(method=["lora", "qlora"], seq=2048), ["lora", "qlora"]
+    tuned = {how: cb.finetune("llama3_8b", "rtx-4090", 20e6, recompute=how, **load) for how in ("none", "full")}
+    assert cb.finetune("llama3_8b", "rtx-4090", **load).table.recompute.tolist() == ["full"] * len(methods)
+    said = SAID["explain3"]
     gib = {how: run.table.filter(regex="memory").div(2**30) for how, run in tuned.items()}
     kept = tuned["full"].memory.activations.div(2**30)
     alone = cb.requirements("llama3_8b", batch=1, seq=2048, samples=1).memory["activations"] / 2**30
     need, high = gib["none"].memory_bytes, gib["none"].memory_high
     longer = tuned["full"].table.hours / tuned["none"].table.hours
-    return (
-        f"activations take {kept[0]:.1f} GiB rather than the {alone:.1f} GiB of section 2" in said
-        and f"LoRA would need about {need[0]:.0f} GiB, and QLoRA about {need[1]:.0f} GiB" in said
-        and f"with the top of its interval at {high[1]:.0f}" in said
-        and "a third longer" in said
-        and longer.between(1.25, 1.42).all()
-        and "from $4 N D$ to $6 N D$, and other work by less" in said
-        and tuned["none"].table.fits.tolist() == ["unlikely", "likely"]
-    )
-
-
-def test_the_answer_on_fine_tuning_rests_on_checkpointing():
-    """Where nothing is said, both methods use it; the vote, the text and the record say so."""
-    load, methods = dict(method=["lora", "qlora"], seq=2048), ["lora", "qlora"]
-    tuned = {how: cb.finetune("llama3_8b", "rtx-4090", 20e6, recompute=how, **load) for how in ("none", "full")}
-    assert cb.finetune("llama3_8b", "rtx-4090", **load).table.recompute.tolist() == ["full"] * len(methods)
-    assert rests_on_checkpointing(SAID["explain3"], tuned)
+    assert f"activations take {kept[0]:.1f} GiB rather than the {alone:.1f} GiB of section 2" in said
+    assert f"LoRA would need about {need[0]:.0f} GiB, and QLoRA about {need[1]:.0f} GiB" in said
+    assert f"with the top of its interval at {high[1]:.0f}" in said
+    assert "a third longer" in said
+    assert longer.between(1.25, 1.42).all()
+    assert "from $4 N D$ to $6 N D$, and other work by less" in said
+    assert tuned["none"].table.fits.tolist() == ["unlikely", "likely"]
     assert "with activation checkpointing, in torchtune" in SAID["predict3"]
     assert "`gradient_checkpointing=True`" in SAID["explain3"]
 
@@ -137,16 +130,16 @@ def test_the_longest_text_of_a_weekend_at_half_the_peak():
     assert flop / cb.accelerator("rtx-4090").peaks["peak_bf16"] / 3600 == pytest.approx(24, rel=0.02)
 
 
-def states_the_full_run(said: str, note: str) -> bool:
-    """Whether a text states the memory of the full run that the note of its source states, and no speed."""
-    size = re.search(r"Llama 3.1 8B full ([\d.]+) GiB", note)[1]
-    return f"as runnable on an RTX 4090, with a peak of {size} GiB" in said and "tokens/s" not in said
-
-
 def test_full_fine_tuning_that_was_measured_is_stated_as_its_source_states_it():
-    """It fits the card, so the page may not say that nothing but adapters does; the README is the source."""
+    """A text states the memory of the full run that the note of its source states, and no speed.
+
+    It fits the card, so the page may not say that nothing but adapters does; the README is the source.
+    """
     note = cb.table("sources").set_index("key").note["torchtune-2024"]
-    assert states_the_full_run(SAID["other3"], note)
+    said = SAID["other3"]
+    size = re.search(r"Llama 3.1 8B full ([\d.]+) GiB", note)[1]
+    assert f"as runnable on an RTX 4090, with a peak of {size} GiB" in said
+    assert "tokens/s" not in said
     assert 16 * cb.model("llama3_8b").ops.parameter_count / 2**30 > 18.9
     assert "torchtune, *README* at commit [0031bfb]" in SAID["left-out"]
     assert "18.9 GiB" in (FOLDER / "facilitator" / "01-model-zoo.md").read_text(encoding="utf-8")
@@ -155,30 +148,26 @@ def test_full_fine_tuning_that_was_measured_is_stated_as_its_source_states_it():
 LISTED = r"^How fast is (Q?LoRA) of Llama 3.1 8B in the run listed as runnable on an (RTX \w+)\?$"
 
 
-def leaves_the_rates_alone(said: str, speeds: pd.Series) -> bool:
-    """Whether the text gives the rates of cards on which runs fit, and what they would be there, by hand."""
+def test_rates_of_an_unnamed_card_do_not_check_the_hours():
+    """The text gives the rates of cards on which runs fit, and what they would be there, by hand."""
+    speeds = cb.table("known_answers").query("unit == 'tokens/s'").set_index("question").published
+    said = SAID["agree"]
     forward = cb.requirements("llama3_8b", seq=2048, samples=1).total_flop / 2048 / 3
     rates = {re.search(LISTED, each).groups(): rate for each, rate in speeds.items() if re.search(LISTED, each)}
     card, other = (cb.accelerator(name).peaks["peak_bf16"] / forward / 100 for name in ("rtx-4090", "rtx-a6000"))
     lora, qlora, large = (
         rates.get(each, 0) for each in (("LoRA", "RTX 4090"), ("QLoRA", "RTX 4090"), ("LoRA", "RTX A6000"))
     )
-    return (
-        len(rates) == 3
-        and f"{lora:,.0f} tokens/s with LoRA and {qlora:,.0f} with QLoRA. We do not compare them" in said
-        and f"On an RTX 4090, {lora:,.0f} tokens/s would be {3 * lora / card:.0f} % of the peak, recomputation" in said
-        and f"RTX A6000, reached {large:,.0f} tokens/s, which would be {2 * large / other:.0f} % of that card's peak"
-        " without"
-        in said
-        and f"and {3 * large / other:.0f} % with it" in said
-        and 3 * large / other > 100
-        and "they do not test our predicted hours for the RTX 4090" in said
+    assert len(rates) == 3
+    assert f"{lora:,.0f} tokens/s with LoRA and {qlora:,.0f} with QLoRA. We do not compare them" in said
+    assert f"On an RTX 4090, {lora:,.0f} tokens/s would be {3 * lora / card:.0f} % of the peak, recomputation" in said
+    assert (
+        f"RTX A6000, reached {large:,.0f} tokens/s, which would be {2 * large / other:.0f} % of that card's peak"
+        " without" in said
     )
-
-
-def test_rates_of_an_unnamed_card_do_not_check_the_hours():
-    speeds = cb.table("known_answers").query("unit == 'tokens/s'").set_index("question").published
-    assert leaves_the_rates_alone(SAID["agree"], speeds)
+    assert f"and {3 * large / other:.0f} % with it" in said
+    assert 3 * large / other > 100
+    assert "they do not test our predicted hours for the RTX 4090" in said
 
 
 def names_where_a_run_fits(said: str) -> bool:
@@ -220,39 +209,30 @@ def test_a_shorter_time_than_the_hours_is_too_little():
         assert f"; you have {hours} h, which is {told}" in record(weekend=hours)[0]["Hours (80 %)"]
 
 
-def is_about_sixteen_bytes(said: dict[str, str], smaller: pd.DataFrame, methods: pd.DataFrame, last: str) -> bool:
-    """Whether vote, text and record limit "full: no" to AdamW at 16 bytes, and name what the page does not predict."""
+def test_full_fine_tuning_is_ruled_out_for_adamw_at_sixteen_bytes_alone():
+    """Vote, text and record limit "full: no" to AdamW at 16 bytes, and name what the page does not predict."""
+    smaller, methods = table("01", "smaller3"), table("01", "methods")
+    last = decision("01")["Also measured, not predicted"]
     card, parameters = 24, cb.model("llama3_8b").ops.parameter_count
     sizes = smaller.astype(float)
     bytes_each = sizes.iloc[:, 0] * 2**30 / parameters
-    return (
-        "You train with AdamW, at 16 bytes per trained parameter" in said["predict3"]
-        and "at 16 bytes per parameter, full fine-tuning needs five times the memory of the card" in said["predict3"]
-        and 4.5 < 16 * parameters / 2**30 / card < 5.5
-        and bytes_each.between([16, 10], [17, 11]).all()  # the latter: 2 + 2 + 4 and two states of one byte
-        and (sizes.iloc[:, 1] > card).all()
-        and "does not fit by this route either" in said["other3"]
-        and "Without a 32-bit copy, small updates may be lost to rounding. This recipe makes no" in said["other3"]
-        and "other optimisers are not considered" in said["record"]
-        and methods.loc[methods.index.str.startswith(FULL), "fits"].tolist() == ["no", "no"]
-        and not methods.index.str.match("Full with").any()
-        and "*none* means only that our tables contain no run of that kind" in said["record"]
-        and "within the memory of such a card (section 3), without a 32-bit copy of the weights" in last
-    )
-
-
-def test_full_fine_tuning_is_ruled_out_for_adamw_at_sixteen_bytes_alone():
-    shown = table("01", "smaller3"), table("01", "methods"), decision("01")["Also measured, not predicted"]
-    assert is_about_sixteen_bytes(SAID, *shown)
+    assert "You train with AdamW, at 16 bytes per trained parameter" in SAID["predict3"]
+    assert "at 16 bytes per parameter, full fine-tuning needs five times the memory of the card" in SAID["predict3"]
+    assert 4.5 < 16 * parameters / 2**30 / card < 5.5
+    assert bytes_each.between([16, 10], [17, 11]).all()  # the latter: 2 + 2 + 4 and two states of one byte
+    assert (sizes.iloc[:, 1] > card).all()
+    assert "does not fit by this route either" in SAID["other3"]
+    assert "Without a 32-bit copy, small updates may be lost to rounding. This recipe makes no" in SAID["other3"]
+    assert "other optimisers are not considered" in SAID["record"]
+    assert methods.loc[methods.index.str.startswith(FULL), "fits"].tolist() == ["no", "no"]
+    assert not methods.index.str.match("Full with").any()
+    assert "*none* means only that our tables contain no run of that kind" in SAID["record"]
+    assert "within the memory of such a card (section 3), without a 32-bit copy of the weights" in last
     assert record(accelerator="a100-sxm-80gb")[0]["Also measured, not predicted"] == "none"
 
 
-def bounds_adapters(said: str, times: pd.DataFrame) -> bool:
-    """Whether the text gives two thirds of the bound of all weights to adapters."""
-    hours = float(times.loc["rtx-4090"].iloc[1]) * 4 / 6
-    return f"$4 N D$, a third less, or {hours:.1f} hours" in said
-
-
 def test_adapters_have_a_lower_bound_than_all_weights():
+    """The text gives two thirds of the bound of all weights to adapters."""
     times = table("01", "need1")
-    assert bounds_adapters(SAID["tweak1"], times)
+    hours = float(times.loc["rtx-4090"].iloc[1]) * 4 / 6
+    assert f"$4 N D$, a third less, or {hours:.1f} hours" in SAID["tweak1"]

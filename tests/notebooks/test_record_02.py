@@ -3,7 +3,6 @@
 import re
 from typing import Any
 
-import pandas as pd
 import pytest
 from records import decision, interval, sources, table, words
 
@@ -30,59 +29,52 @@ def verdict(cost: str, rent: float) -> str:
     return "they pay" if high < rent else "they do not pay" if low > rent else "open"
 
 
-def follows(page: dict[str, Any]) -> bool:
-    """Whether hours follow from the shares, costs from hours and prices, and the choice from the costs."""
-    options, record, costs, hours_of = page["options"], page["record"], {}, {}
+def test_the_record_follows_from_the_page():
+    """Hours follow from the shares, costs from hours and prices, and the choice from the costs."""
+    shown = page()
+    options, record, costs, hours_of = shown["options"], shown["record"], {}, {}
     now, driven = (interval(options.iloc[place, 0])[0] for place in (0, 1))
     for name, (busy, won, price, cost) in list(options.iterrows())[1:]:
         point, low, high = interval(won)
         gained = GPUS * HOURS * (interval(busy)[0] - (driven if name == AFTER else now)) / 100
-        if abs(point - gained) > 400 or not low <= point <= high:
-            return False
+        assert abs(point - gained) <= 400
+        assert low <= point <= high
         if "recovered" in cost or "no price" in cost:
-            if high > 0 and price != "none yet":
-                return False
+            assert high <= 0 or price == "none yet"
             continue
-        if price == "none yet":
-            return False
+        assert price != "none yet"
         costs[name], hours_of[name] = interval(cost), (point, low, high)
         usd = float(price.replace(",", ""))
-        if any(abs(each - usd / hours) > 0.006 for each, hours in zip(costs[name], (point, high, low), strict=True)):
-            return False
-        if name != AFTER and f"{name} ${cost}" not in record["Per recovered GPU hour (80 %)"]:
-            return False
-    if not record[JUDGED].startswith(verdict(options.iloc[-1, 3], page["rent"])):
-        return False
+        assert all(
+            abs(each - usd / hours) <= 0.006 for each, hours in zip(costs[name], (point, high, low), strict=True)
+        )
+        assert name == AFTER or f"{name} ${cost}" in record["Per recovered GPU hour (80 %)"]
+    assert record[JUDGED].startswith(verdict(options.iloc[-1, 3], shown["rent"]))
     costs.pop(AFTER, None)  # only one addition is allowed
     cheapest = min(costs, key=lambda name: costs[name][0])
     ends = {
         name: [least <= 1.01 * usd for least, usd in zip(costs[name], costs[cheapest], strict=True)] for name in costs
     }
-    tied = [name for name in costs if any(ends[name]) and costs[name][2] < page["rent"]]
+    tied = [name for name in costs if any(ends[name]) and costs[name][2] < shown["rent"]]
     tied.sort(key=lambda name: costs[name][0])
     choice = f"open: {' or '.join(tied)}; none is the cheapest throughout" if len(tied) > 1 else "".join(tied)
-    lost = float(page["writes"].loc["file system, pausing", "every 30 min"])
-    quoted = f"GPU hour ${page['rent']:.2f}" in record["Price"] and f"{lost:.1f} %" in record["Language model"]
+    lost = float(shown["writes"].loc["file system, pausing", "every 30 min"])
+    assert f"GPU hour ${shown['rent']:.2f}" in record["Price"]
+    assert f"{lost:.1f} %" in record["Language model"]
     dates = re.search(
         r"20\d\d-\d\d to 20\d\d-\d\d.*drive \$([\d,]+), (20\d\d-\d\d) \(.+\); memory \$([\d,]+), (20\d\d)",
         record["Price"],
     )
-    if dates and [dates[1], dates[3]] != list(options.iloc[1:3, 2]):
-        return False
+    assert [dates[1], dates[3]] == list(options.iloc[1:3, 2])
     if tied == ["a local drive"]:
         usd = {name: float(options.iloc[:, 2][name].replace(",", "")) for name in costs}
         cost = {name: [usd[name] / hours for hours in hours_of[name]] for name in costs}  # at the same ends
         others = [a / b for name in costs if name != cheapest for a, b in zip(cost[name], cost[cheapest], strict=True)]
-        holds = min([page["rent"] / max(cost[cheapest]), *others])
+        holds = min([shown["rent"] / max(cost[cheapest]), *others])
         stated = re.search(r"this drive's price: the choice holds up to ([\d.]+) times that", record["Price"])
-        if not holds - 0.1 <= float(stated[1]) <= holds:  # rounded down
-            return False
-    choice += f", at prices of {dates[2]} (drive) and {dates[4]} (memory)" if dates else ""
-    return record["Choice"] == choice and quoted and dates is not None
-
-
-def test_the_record_follows_from_the_page():
-    assert follows(page())
+        assert holds - 0.1 <= float(stated[1]) <= holds  # rounded down
+    choice += f", at prices of {dates[2]} (drive) and {dates[4]} (memory)"
+    assert record["Choice"] == choice
 
 
 def with_quotes(**quotes: float) -> dict[str, Any]:
@@ -146,17 +138,12 @@ def test_options_that_are_cheaper_at_different_ends_are_open():
     assert found["first"].startswith("open: a local drive or twice the memory")
 
 
-def estimate_on_top(options: pd.DataFrame, said: str) -> bool:
-    """Whether the text says that the estimate of drive and memory is the top of its interval, and it is."""
-    hours = [interval(options.iloc[:, 1][name]) for name in ("a local drive", "twice the memory")]
-    return "the estimate of the hours is also the top of its interval" in said and all(
-        low < point == high for point, low, high in hours
-    )
-
-
 def test_the_estimate_of_the_recovered_hours_is_their_top():
+    """The text says that the estimate of drive and memory is the top of its interval, and it is."""
     options = page()["options"]
-    assert estimate_on_top(options, SAID["explain5"])
+    hours = [interval(options.iloc[:, 1][name]) for name in ("a local drive", "twice the memory")]
+    assert "the estimate of the hours is also the top of its interval" in SAID["explain5"]
+    assert all(low < point == high for point, low, high in hours)
 
 
 def waits_though_cores_suffice(said: str, stages: dict[str, float], utilisation: float) -> bool:
@@ -231,24 +218,20 @@ def test_the_third_workload_has_its_own_limit():
     assert said[0].format(*usual) in SAID["explain3"] and said[1].format(*third) in SAID["explain4"]
 
 
-def little(demand: pd.DataFrame, said: str, asked: str) -> bool:
-    """Whether the row of text is sequences times tokens of four bytes, and text and vote compare its rate rightly."""
+def test_a_language_model_reads_whole_sequences():
+    """The row of text is sequences times tokens of four bytes, and text and vote compare its rate rightly."""
+    asked = words("02", "predict1")
+    demand = table("02", "demand")
+    said = SAID["explain1"]
     kilobytes, rate, megabytes = demand.loc["text: Llama 3 8B"].astype(float)
     photographs = float(demand.loc["photographs: ResNet-50"].iloc[2].replace(",", ""))
-    return (
-        abs(megabytes - GPUS * rate * kilobytes / 1e3) < 0.01
-        and "about seven sequences per second" in said
-        and f"At {kilobytes:.0f} kB each, that is about {1e3 * megabytes:.0f} kB/s" in said
-        and round(GPUS * rate) == 7
-        and 2e3 < photographs / megabytes < 1e4
-        and "Answer: d) the photographs, more than a thousand times as many" in asked
-        and f"a photograph {1e3 * float(demand.loc['photographs: ResNet-50'].iloc[0]):,.0f} bytes for about 25" in asked
-    )
-
-
-def test_a_language_model_reads_whole_sequences():
-    asked = words("02", "predict1")
-    assert little(table("02", "demand"), SAID["explain1"], asked)
+    assert abs(megabytes - GPUS * rate * kilobytes / 1e3) < 0.01
+    assert "about seven sequences per second" in said
+    assert f"At {kilobytes:.0f} kB each, that is about {1e3 * megabytes:.0f} kB/s" in said
+    assert round(GPUS * rate) == 7
+    assert 2e3 < photographs / megabytes < 1e4
+    assert "Answer: d) the photographs, more than a thousand times as many" in asked
+    assert f"a photograph {1e3 * float(demand.loc['photographs: ResNet-50'].iloc[0]):,.0f} bytes for about 25" in asked
     fast = {"read_bandwidth": "1 PB/s", "read_iops": 1e12, "local": 1}
     alone = cb.match_storage("llama3_8b", "h100-sxm", fast, "c4-en-tokens", batch=1, accelerators=GPUS)
     seq = int(re.search(r"seq = (\d+)", alone.assumed.taken["step"])[1])

@@ -15,8 +15,15 @@ STEP, FULL, MEMORY = "step, 80 % [s]", "of the GPU [%]", "memory [GB]"
 SAVED, ELSEWHERE = "per saved day, price quartiles [$]", "In other software (FSDP alone)"
 
 
-def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether the choice is the fastest that leaves a fifth of the memory, open where intervals overlap."""
+def degrees(name: str) -> list[str]:
+    """Return the degrees of tensor, pipeline and context parallelism in the name of a configuration."""
+    return re.findall(r"(?:TP|PP|CP) \d+", name)
+
+
+def test_the_record_follows_from_the_tables():
+    """The choice is the fastest that leaves a fifth of the memory, open where intervals overlap."""
+    short = table("03", "layouts")
+    record = decision("03")
     steps = {name: interval(text) for name, text in short[STEP].items()}
     fits = {name: "yes" if float(full) <= 80 else "probably" for name, full in short[FULL].items()}
     start = min((name for name in steps if fits[name] == "yes"), key=lambda name: steps[name][0])
@@ -31,7 +38,7 @@ def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) ->
         f"({short[FULL][second]} % of the memory): a hundred steps of each together take {seconds / 60:.0f} min and "
         f"${cost:.0f}; {tied} of {len(steps)} intervals overlap"
     )
-    one, ours, seen, worst = (worth.iloc[place] for place in range(4))
+    one, ours, seen, worst = (table("03", "twice").iloc[place] for place in range(4))
     days = [interval(row["days, 80 %"])[0] for row in (one, ours, seen, worst)]
     bills = [float(row["bill [$]"].replace(",", "")) for row in (one, ours, seen, worst)]
     spent = re.search(r"\$[\d,]+ \(days and price quartiles: ([\d,]+) to ([\d,]+)\) at", record["Run (80 %)"])
@@ -40,37 +47,29 @@ def follows(short: pd.DataFrame, worth: pd.DataFrame, record: dict[str, str]) ->
     prices = [interval(row[SAVED].replace(",", "")) for row in (ours, seen, worst)]
     rises, gone = [bill - bills[0] for bill in bills[1:]], [days[0] - other for other in days[1:]]
     scales = [1, price.low / price.median, price.high / price.median]
-    return (
-        fits == short["fits"].to_dict()
-        and record["Choice"] == choice
-        and record["Step (80 %)"] == f"{short[STEP][start]} s, {short[MEMORY][start]} GB per GPU (fits: yes)"
-        and all(
-            each == pytest.approx([scale * rise / saved for scale in scales], rel=0.03)
-            for each, rise, saved in zip(prices, rises, gone, strict=True)
-        )
-        and [float(row["speed-up"]) for row in (ours, seen, worst)]
-        == pytest.approx([days[0] / other for other in days[1:]], rel=0.01)
-        and record["Twice the nodes"].startswith(
-            f"{seen['speed-up']} to {ours['speed-up']} times as fast, ${rises[0]:,.0f} to ${rises[1]:,.0f} more: worth "
-            f"it if a saved day is worth more than ${seen[SAVED]} to you, not worth it below ${ours[SAVED]} (in "
-        )
-        and f"largest loss of the six measured models, {worst['speed-up']} times as fast and ${worst[SAVED]} per saved"
-        in record["Twice the nodes"]
-        and record["Run (80 %)"].startswith(f"{one['days, 80 %']} days; ${one['bill [$]']} (")
-        and days[0] == pytest.approx(1e11 / (512 * 8192) * steps[start][0] / 86400, rel=0.01)  # goodput is 99.7 %
-        and ends == pytest.approx([far[0] * price.low / price.median, far[1] * price.high / price.median], rel=0.01)
-        and words("03", "twice").splitlines()[0] in record["Run (80 %)"]
-        and re.search(r"20\d\d-\d\d", record["Run (80 %)"]) is not None
+    assert fits == short["fits"].to_dict()
+    assert record["Choice"] == choice
+    assert record["Step (80 %)"] == f"{short[STEP][start]} s, {short[MEMORY][start]} GB per GPU (fits: yes)"
+    assert all(
+        each == pytest.approx([scale * rise / saved for scale in scales], rel=0.03)
+        for each, rise, saved in zip(prices, rises, gone, strict=True)
     )
-
-
-def degrees(name: str) -> list[str]:
-    """Return the degrees of tensor, pipeline and context parallelism in the name of a configuration."""
-    return re.findall(r"(?:TP|PP|CP) \d+", name)
-
-
-def test_the_record_follows_from_the_tables():
-    assert follows(table("03", "layouts"), table("03", "twice"), decision("03"))
+    assert [float(row["speed-up"]) for row in (ours, seen, worst)] == pytest.approx(
+        [days[0] / other for other in days[1:]], rel=0.01
+    )
+    assert record["Twice the nodes"].startswith(
+        f"{seen['speed-up']} to {ours['speed-up']} times as fast, ${rises[0]:,.0f} to ${rises[1]:,.0f} more: worth "
+        f"it if a saved day is worth more than ${seen[SAVED]} to you, not worth it below ${ours[SAVED]} (in "
+    )
+    assert (
+        f"largest loss of the six measured models, {worst['speed-up']} times as fast and ${worst[SAVED]} per saved"
+        in record["Twice the nodes"]
+    )
+    assert record["Run (80 %)"].startswith(f"{one['days, 80 %']} days; ${one['bill [$]']} (")
+    assert days[0] == pytest.approx(1e11 / (512 * 8192) * steps[start][0] / 86400, rel=0.01)  # goodput is 99.7 %
+    assert ends == pytest.approx([far[0] * price.low / price.median, far[1] * price.high / price.median], rel=0.01)
+    assert words("03", "twice").splitlines()[0] in record["Run (80 %)"]
+    assert re.search(r"20\d\d-\d\d", record["Run (80 %)"]) is not None
 
 
 def test_the_record_names_what_it_assumes():
@@ -106,31 +105,27 @@ def test_the_record_names_a_configuration_for_each_software():
     assert said == "; ".join(parts) and "torchtitan" in said and "PyTorch FSDP" in said
 
 
-def software_decides(ways: pd.DataFrame, first: str, said: dict[str, str], change: str) -> bool:
-    """Whether the text names what the table of software shows: recomputation, kernel, longer step and interval."""
-    steps, plain = {name: interval(text) for name, text in ways["step, 80 % [s]"].items()}, "megatron-core"
-    slow, recomputes = steps["PyTorch FSDP"], ways["fastest FSDP configuration"].str.contains("recomputation")
-    return (
-        first.split("software = ")[1].startswith(plain)
-        and list(ways.index[recomputes]) == ["PyTorch FSDP"]
-        and ways["attention"].tolist() == ["flash3", "flash2", "flash2"]
-        and 1.41 < slow[0] / steps[plain][0] < 1.5
-        and "a step with FSDP alone takes more than 40 % longer than one in Megatron-Core (less if CP is added)"
-        in said["layouts-why"]
-        and slow[0] > steps[plain][2]
-        and "Such a step takes longer than the top of Megatron-Core's interval." in said["layouts-why"]
-        and "because its kernels are not fused. Without recomputation, the model does not fit;" in said["layouts-why"]
-        and "the attention kernel (FlashAttention 2 instead of 3) for" in said["layouts-why"]
-        and all("NVIDIA's Megatron-Core" in said[cell] for cell in ("memory-why", "layouts-why"))
-        and change.startswith("other software, ")
-    )
-
-
 def test_the_software_decides_more_than_the_interval():
+    """The text names what the table of software shows: recomputation, kernel, longer step and interval."""
     said = SAID
     ways, record = table("03", "software"), decision("03")
     load, change = record["Load"], record["What would change it"]
-    assert software_decides(ways, load, said, change)
+    steps, plain = {name: interval(text) for name, text in ways["step, 80 % [s]"].items()}, "megatron-core"
+    slow, recomputes = steps["PyTorch FSDP"], ways["fastest FSDP configuration"].str.contains("recomputation")
+    assert load.split("software = ")[1].startswith(plain)
+    assert list(ways.index[recomputes]) == ["PyTorch FSDP"]
+    assert ways["attention"].tolist() == ["flash3", "flash2", "flash2"]
+    assert 1.41 < slow[0] / steps[plain][0] < 1.5
+    assert (
+        "a step with FSDP alone takes more than 40 % longer than one in Megatron-Core (less if CP is added)"
+        in said["layouts-why"]
+    )
+    assert slow[0] > steps[plain][2]
+    assert "Such a step takes longer than the top of Megatron-Core's interval." in said["layouts-why"]
+    assert "because its kernels are not fused. Without recomputation, the model does not fit;" in said["layouts-why"]
+    assert "the attention kernel (FlashAttention 2 instead of 3) for" in said["layouts-why"]
+    assert all("NVIDIA's Megatron-Core" in said[cell] for cell in ("memory-why", "layouts-why"))
+    assert change.startswith("other software, ")
     job = dict(devices=64, batch=1, global_batch=512, zero=3, tp=1, pp=1, recompute="none")
     for name, row in ways.iterrows():
         step = cb.train_step("llama3_8b", "dgx-h100", software=name, attention=row["attention"], **job)
@@ -139,22 +134,11 @@ def test_the_software_decides_more_than_the_interval():
         assert not fits or row.iloc[2] == f"{step.point:#.3g} ({step.low80:#.3g} to {step.high80:#.3g})"
 
 
-def shares(parts: dict[str, list[float]], words: str) -> bool:
-    """Whether recomputation is about half of the difference, and the kernel a fifth to a quarter, in any order."""
-    told = (
-        "Recomputation accounts for about half of the difference, and the attention kernel (FlashAttention 2 instead "
-        "of 3) for a fifth to a quarter."
-    )
-    return (
-        told in words
-        and all(0.45 < share < 0.6 for share in parts["recompute"])
-        and all(0.195 < share < 0.26 for share in parts["attention"])
-        and max(parts["attention"]) - min(parts["attention"]) > 0.03
-    )
-
-
 def test_the_text_says_what_lengthens_the_step_of_fsdp():
-    """Each change at a time, in each order, from the configuration of the first row to that of the last."""
+    """Recomputation is about half of the difference, and the kernel a fifth to a quarter, in any order.
+
+    Each change at a time, in each order, from the configuration of the first row to that of the last.
+    """
     said = SAID["layouts-why"]
     job = dict(devices=64, global_batch=512, zero=3, tp=1, pp=1)
     ends = {
@@ -173,48 +157,47 @@ def test_the_text_says_what_lengthens_the_step_of_fsdp():
         for before in (each for each in steps if not each[place]):
             after = (*before[:place], 1, *before[place + 1 :])
             parts[name].append((steps[after] - steps[before]) / whole)
-    assert shares(parts, said)
+    told = (
+        "Recomputation accounts for about half of the difference, and the attention kernel (FlashAttention 2 instead "
+        "of 3) for a fifth to a quarter."
+    )
+    assert told in said
+    assert all(0.45 < share < 0.6 for share in parts["recompute"])
+    assert all(0.195 < share < 0.26 for share in parts["attention"])
+    assert max(parts["attention"]) - min(parts["attention"]) > 0.03
     with_cp = cb.search("llama3_8b", "dgx-h100", 64, 512, software="PyTorch FSDP", attention="flash2").table
     roomy = with_cp[with_cp.memory_bytes <= 4 * with_cp.headroom_bytes].iloc[0]
     assert roomy.cp > 1 and roomy.step_seconds < 0.95 * steps[1, 1, 1], "less together with CP"
 
 
-def uncertain(short: pd.DataFrame, orders: pd.DataFrame, said: str) -> bool:
-    """Whether the text states how far the rows differ, and how far our first choice is off where it was measured."""
+def test_the_rows_differ_by_less_than_a_ranking_is_off():
+    """The text states how far the rows differ, and how far our first choice is off where it was measured."""
+    said = SAID["layouts-why"]
+    short, orders = table("03", "layouts"), cb.accuracy(by="layouts", kind="transformer")
     most = max(int(text) for text in short["slower than the first [%]"])
     few, more, many = (
         100 * (orders.chosen[rows].max() - 1)
         for rows in (orders.devices == 64, orders.devices == 128, orders.devices >= 256)
     )
     ranked = cb.accuracy(by="row", kind="transformer", publishers=sorted(set(orders.publisher)))
-    return (
-        f"The step times in the first table differ by {most} % at most." in said
-        and f"the rest is still larger than {most} %: in measured rankings, all on A100s, our first" in said
-        and f"choice is slower than the fastest configuration by up to {few:.0f} % on 64 GPUs, {more:.0f} % on 128"
-        in said
-        and f"on 128 and {many:.0f} % on 256 or more" in said
-        and few > most
-        and set(ranked.accelerator[ranked.model.isin(orders.model)]) == {"a100-sxm-80gb"}
+    assert f"The step times in the first table differ by {most} % at most." in said
+    assert f"the rest is still larger than {most} %: in measured rankings, all on A100s, our first" in said
+    assert (
+        f"choice is slower than the fastest configuration by up to {few:.0f} % on 64 GPUs, {more:.0f} % on 128" in said
     )
-
-
-def test_the_rows_differ_by_less_than_a_ranking_is_off():
-    said = SAID["layouts-why"]
-    short, orders = table("03", "layouts"), cb.accuracy(by="layouts", kind="transformer")
-    assert uncertain(short, orders, said)
-
-
-def all_longer(measured: pd.DataFrame, said: str) -> bool:
-    """Whether the text says by how much the measured steps of six models exceed the predicted ones."""
-    steps = measured[["measured [s]", "predicted, 80 % [s]"]].map(lambda text: float(text.split()[0]))
-    longer = 100 * (steps["measured [s]"] / steps["predicted, 80 % [s]"] - 1)
-    told = f"all six steps took {longer.min():.0f} to {longer.max():.0f} % longer than predicted"
-    return told in said and len(longer) == 6
+    assert f"on 128 and {many:.0f} % on 256 or more" in said
+    assert few > most
+    assert set(ranked.accelerator[ranked.model.isin(orders.model)]) == {"a100-sxm-80gb"}
 
 
 def test_the_text_says_that_every_measured_step_is_longer():
+    """The text says by how much the measured steps of six models exceed the predicted ones."""
     said, measured = SAID["measured-why"], table("03", "measured")
-    assert all_longer(measured, said)
+    steps = measured[["measured [s]", "predicted, 80 % [s]"]].map(lambda text: float(text.split()[0]))
+    longer = 100 * (steps["measured [s]"] / steps["predicted, 80 % [s]"] - 1)
+    told = f"all six steps took {longer.min():.0f} to {longer.max():.0f} % longer than predicted"
+    assert told in said
+    assert len(longer) == 6
 
 
 def test_the_chart_of_tokens_names_both_sides_of_the_limit():

@@ -29,8 +29,10 @@ def apart(offers: pd.DataFrame) -> list[str]:
     ]
 
 
-def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether the choice is every offer whose interval overlaps that of the cheapest, and each figure is repeated."""
+def test_the_record_follows_from_the_offers():
+    """The choice is every offer whose interval overlaps that of the cheapest, and each figure is repeated."""
+    offers = table("04", "offers")
+    record = decision("04")
     column = "per million generated tokens, prompt included [$, 80 %]"
     costs = {}
     for name, text in offers[column].items():
@@ -42,29 +44,22 @@ def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
     price = offers.columns[0]
     missing = ", ".join(sorted(set(offers.index) - set(costs)))
     ask = f"; get a quote for {missing}" if missing else ""
-    return (
-        all(low <= usd <= high for usd, low, high in costs.values())
-        and record["Choice"] == (several if len(tied) > 1 else tied[0]) + ask
-        and record[COST] == "; ".join(f"{name} ${offers[column][name]}" for name in ranked)
-        and record["Price and engine"]
-        == "; ".join(f"{name} ${offers[price][name]}, {offers['engine'][name]}, 16 bits" for name in ranked)
-        and record["Speed"]
-        == (
-            "; ".join(apart(offers)) + "; if users need that speed, this decides"
-            if apart(offers)
-            else "open: all intervals of the time per token overlap"
-        )
-        and record["Without a price"] == (missing or "none")
-        and record["Per token and user (80 %)"]
-        == "; ".join(
-            f"{name} {row['per token and user (80 %) [ms]']} ms, {row['engine']}, {row['how known']}"
-            for name, row in offers.iterrows()
-        )
+    assert all(low <= usd <= high for usd, low, high in costs.values())
+    assert record["Choice"] == (several if len(tied) > 1 else tied[0]) + ask
+    assert record[COST] == "; ".join(f"{name} ${offers[column][name]}" for name in ranked)
+    assert record["Price and engine"] == "; ".join(
+        f"{name} ${offers[price][name]}, {offers['engine'][name]}, 16 bits" for name in ranked
     )
-
-
-def test_the_record_follows_from_the_offers():
-    assert follows(table("04", "offers"), decision("04"))
+    assert record["Speed"] == (
+        "; ".join(apart(offers)) + "; if users need that speed, this decides"
+        if apart(offers)
+        else "open: all intervals of the time per token overlap"
+    )
+    assert record["Without a price"] == (missing or "none")
+    assert record["Per token and user (80 %)"] == "; ".join(
+        f"{name} {row['per token and user (80 %) [ms]']} ms, {row['engine']}, {row['how known']}"
+        for name, row in offers.iterrows()
+    )
 
 
 def test_the_cost_is_per_generated_token_and_its_time_includes_the_prompts():
@@ -94,44 +89,29 @@ def test_the_record_says_how_each_time_is_known():
     assert "Its row is computed from the datasheet" in SAID["explain1"]
 
 
-def reason(tables: dict[str, pd.DataFrame], ridge: float, said: str) -> bool:
-    """Whether the matmuls pass from arithmetic to memory with twice the peak, whose ridge the text states."""
-    bounds = [set(each[each.kind == "linear"].bound_by) for each in (tables["now"], tables["strong"])]
-    rest = tables["now"].query("kind != 'linear'")
-    return (
-        bounds == [{"compute"}, {"memory"}]
-        and set(rest.bound_by) == {"memory"}
-        and f"twice the peak moves the ridge to {ridge:.0f} tokens per pass" in said
-        and "at 512 tokens memory becomes the limit of the matmuls" in said
-    )
-
-
 def test_why_twice_the_peak_gains_less_than_twice():
-    """Norms alone would leave a larger gain than the one shown: the matmuls themselves begin to wait for memory."""
+    """The matmuls pass from arithmetic to memory with twice the peak, whose ridge the text states.
+
+    Norms alone would leave a larger gain than the one shown: the matmuls themselves begin to wait for memory.
+    """
     h100 = cb.accelerator("h100-sxm")
     strong = cb.accelerator(like="h100-sxm", peak_bf16=2 * h100.peaks["peak_bf16"])
     tables = {name: cb.roofline_table("llama3_8b", gpu, 512, 1) for name, gpu in (("now", h100), ("strong", strong))}
     ridge = 2 * h100.peaks["peak_bf16"] / h100.mem_bandwidth
-    assert reason(tables, ridge, SAID["kept"])
+    said = SAID["kept"]
+    bounds = [set(each[each.kind == "linear"].bound_by) for each in (tables["now"], tables["strong"])]
+    rest = tables["now"].query("kind != 'linear'")
+    assert bounds == [{"compute"}, {"memory"}]
+    assert set(rest.bound_by) == {"memory"}
+    assert f"twice the peak moves the ridge to {ridge:.0f} tokens per pass" in said
+    assert "at 512 tokens memory becomes the limit of the matmuls" in said
     now = tables["now"].seconds.sum()
     matmuls = tables["now"].query("kind == 'linear'").seconds.sum()
     assert float(table("04", "twice")["twice the peak"].iloc[2]) < 0.9 * now / (now - matmuls / 2)
 
 
-def asks_with_a_batch(asked: str, said: str, factors: dict[int, float]) -> bool:
-    """Whether the vote names its batch, its answer is right there, and vote and text name what others give."""
-    return (
-        "with 4 sequences of 1,024 tokens per step, in Megatron-Core" in asked
-        and "Answer: b) between 4 and 8" in asked
-        and 4 < factors[4] < 8
-        and "true with a single sequence per step" in asked
-        and f"factor is {factors[4]:.1f}. With one sequence per step, it is {factors[1]:.1f}, because launches do not "
-        f"get faster; with 32, it is {factors[32]:.1f}."
-        in said
-    )
-
-
 def test_the_gain_from_bf16_depends_on_the_batch():
+    """The vote names its batch, its answer is right there, and vote and text name what others give."""
     factors = {}
     for batch in (1, 4, 32):
         both = [
@@ -143,7 +123,14 @@ def test_the_gain_from_bf16_depends_on_the_batch():
     assert "megatron-core" in step["bf16"].assumed.taken["software"]
     assert step["bf16"].by_part["launch"] > 0.5 * sum(step["bf16"].by_part.values()), "launches take most of it"
     asked, said = words("04", "predict2"), SAID["explain2"]
-    assert asks_with_a_batch(asked, said, factors)
+    assert "with 4 sequences of 1,024 tokens per step, in Megatron-Core" in asked
+    assert "Answer: b) between 4 and 8" in asked
+    assert 4 < factors[4] < 8
+    assert "true with a single sequence per step" in asked
+    assert (
+        f"factor is {factors[4]:.1f}. With one sequence per step, it is {factors[1]:.1f}, because launches do not "
+        f"get faster; with 32, it is {factors[32]:.1f}." in said
+    )
 
 
 def test_the_errors_of_two_devices_are_mostly_their_own():
@@ -166,17 +153,14 @@ def test_largest_shares_of_a_single_shape_are_named():
     assert "Those for MI300X and TPU v6e come from a single shape" in SAID["explain2"]
 
 
-def kept_in_32_bits(said: str, parts: dict[str, dict[str, float]]) -> bool:
-    """Whether the feedback halves the bytes of norms but not the states, as the predicted times of the optimiser do."""
-    slow, fast = (parts[name]["optimiser"] for name in ("fp32", "bf16"))
-    return "so only their bytes halve, and the optimiser's states stay in 32 bits" in said and fast > 0.8 * slow
-
-
 def test_the_optimiser_gains_little_from_fewer_bits():
+    """The feedback halves the bytes of norms but not the states, as the predicted times of the optimiser do."""
     parts = {
         name: cb.train_step("gpt2_medium", "h100-sxm", batch=4, precision=name).by_part for name in ("fp32", "bf16")
     }
-    assert kept_in_32_bits(words("04", "predict2"), parts)
+    slow, fast = (parts[name]["optimiser"] for name in ("fp32", "bf16"))
+    assert "so only their bytes halve, and the optimiser's states stay in 32 bits" in words("04", "predict2")
+    assert fast > 0.8 * slow
 
 
 @pytest.mark.parametrize(("rate", "named"), [(2000 / 64, "the rate is divided"), (2000 * 64, "the rate is multiplied")])
@@ -188,28 +172,24 @@ def test_the_third_exercise_names_the_mistake_that_was_made(rate, named):
     assert len(found) == 1 and found[0].startswith(named)
 
 
-def describes(words: str, hours: dict[str, float]) -> bool:
-    """Whether the title is right on the price of the older GPU, the second offer, against that of the current one."""
-    current, older = list(hours.values())[:2]
-    return "an older one at less than half the price" in words and older < current / 2
-
-
 def test_the_offers_are_what_the_title_says():
+    """The title is right on the price of the older GPU, the second offer, against that of the current one."""
     prices = table("04", "offers").iloc[:2, 0]
     hours = {offer: float(text.split()[0]) for offer, text in prices.items()}
-    assert describes(SAID["title"], hours) and "this year" not in SAID["title"]
+    current, older = list(hours.values())[:2]
+    assert "an older one at less than half the price" in SAID["title"]
+    assert older < current / 2
+    assert "this year" not in SAID["title"]
     assert "divide the price of a GPU" in SAID["decide"] and "[recipe 09]" in SAID["decide"]
 
 
-def only_roughly(tokens: pd.DataFrame) -> bool:
-    """Whether the rates of prompts rise with the peaks in the main, and yet not in their order."""
+def test_prompts_follow_the_peaks_only_roughly():
+    """The rates of prompts rise with the peaks in the main, and yet not in their order."""
+    assert "prompt rates follow the peaks only roughly" in SAID["explain1"]
+    tokens = table("04", "tokens")
     peaks = pd.Series({name: cb.accelerator(name).peaks["peak_bf16"] for name in tokens.index})
     rates = tokens["prompt [tokens/s]"].str.split().str[0].str.replace(",", "").astype(float)
-    return 0.7 < rates.rank().corr(peaks.rank()) < 0.99
-
-
-def test_prompts_follow_the_peaks_only_roughly():
-    assert "prompt rates follow the peaks only roughly" in SAID["explain1"] and only_roughly(table("04", "tokens"))
+    assert 0.7 < rates.rank().corr(peaks.rank()) < 0.99
 
 
 def test_the_traps_are_asked_of_a_peak_that_is_printed_nowhere():
@@ -274,20 +254,17 @@ def widths(tokens: pd.DataFrame) -> pd.Series:
     return prompts[1].astype(float) / prompts[0].astype(float)
 
 
-def narrow(tokens: pd.DataFrame) -> bool:
-    """Whether the device that nobody has measured has the narrowest interval of the prompts."""
-    factors = widths(tokens)
-    return factors["gaudi3"] < 0.95 * factors.drop("gaudi3").min()
-
-
 def test_the_interval_of_a_device_that_nobody_measured_is_narrower():
+    """The device that nobody has measured has the narrowest interval of the prompts."""
     today = table("04", "tokens").index.tolist()
     each = cb.planning.compare("llama3_8b", today, phase="inference", batch=1).set_index("key")
     ranked = each.sort_values("samples_per_s", ascending=False)
     assert ranked.index[1] == "gaudi3" and ranked.high["gaudi3"] > ranked.low.iloc[0], "second, and overlapping"
     reach = each.high / each.samples_per_s
     assert reach["gaudi3"] < reach[each.evidence == "measured here"].min()
-    assert each.evidence["gaudi3"] == "datasheet only" and narrow(table("04", "tokens"))
+    assert each.evidence["gaudi3"] == "datasheet only"
+    factors = widths(table("04", "tokens"))
+    assert factors["gaudi3"] < 0.95 * factors.drop("gaudi3").min()
     tiers = cb.accuracy(by="tier", kind="generation").set_index("tier").publishers
     assert tiers["datasheet only"] == 2 < tiers["prompts and first tokens"]
     assert "*narrower*" in SAID["explain4"] and "only two publishers set its width" in SAID["explain4"]

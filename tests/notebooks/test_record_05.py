@@ -14,15 +14,16 @@ DAYS, HOURLY, RESERVED = "days, 80 %", "by the hour [$]", "reserved [$]"
 PAID = r"\(days and price quartiles: ([\d,]+) to ([\d,]+)\) by the hour, .+ \(price quartiles: ([\d,]+) to ([\d,]+)\)"
 
 
-def follows(orders: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether the order is the smallest in time at the top of its interval, with the figures of its row."""
+def test_the_record_follows_from_the_orders():
+    """The order is the smallest in time at the top of its interval, with the figures of its row."""
+    orders = table("05", "orders")
+    record = decision("05")
     deadline = float(re.search(r" of (\d+)$", record["Days (80 %)"])[1])
     firm = hoped = None
     for name, row in orders.iterrows():
         point, _, high = interval(row[DAYS])
         answers = ["yes" if days <= deadline else "no" for days in (point, high)]
-        if [row["in time by the estimate"], row["in time by the interval"]] != answers:
-            return False
+        assert [row["in time by the estimate"], row["in time by the interval"]] == answers
         hoped = hoped or (name if point <= deadline else None)
         firm = firm or (name if high <= deadline else None)
     row, count = orders.loc[firm], int(firm.split()[0])
@@ -31,31 +32,26 @@ def follows(orders: pd.DataFrame, record: dict[str, str]) -> bool:
     days, low, high = interval(row[DAYS])
     ends = [float(end.replace(",", "")) for end in re.search(PAID, record["Price"]).groups()]
     price = cb.planning.hourly_usd("h100-sxm")
-    return (
-        re.match(rf"{count} × \S+ \(by the estimate: {int(hoped.split()[0])}\)$", record["Order"]) is not None
-        and record["Days (80 %)"] == f"{row[DAYS]} of {deadline:.0f}"
-        and reserved == pytest.approx(count * 24 * deadline * rate, rel=0.005)
-        and hourly == pytest.approx(count * 24 * days * rate, rel=0.005)
-        and record["Price"].startswith(f"${row[HOURLY]} (")
-        and f") by the hour, ${row[RESERVED]} (price quartiles: " in record["Price"]
-        and ends[:2]
-        == pytest.approx(
-            [hourly * end / days * usd / rate for end, usd in ((low, price.low), (high, price.high))], rel=0.01
-        )
-        and ends[2:] == pytest.approx([reserved * usd / rate for usd in (price.low, price.high)], rel=0.001)
-        and words("05", "plans").splitlines()[1] in record["Price"]
-        and re.search(r"20\d\d-\d\d", record["Price"]) is not None
+    assert re.match(rf"{count} × \S+ \(by the estimate: {int(hoped.split()[0])}\)$", record["Order"]) is not None
+    assert record["Days (80 %)"] == f"{row[DAYS]} of {deadline:.0f}"
+    assert reserved == pytest.approx(count * 24 * deadline * rate, rel=0.005)
+    assert hourly == pytest.approx(count * 24 * days * rate, rel=0.005)
+    assert record["Price"].startswith(f"${row[HOURLY]} (")
+    assert f") by the hour, ${row[RESERVED]} (price quartiles: " in record["Price"]
+    assert ends[:2] == pytest.approx(
+        [hourly * end / days * usd / rate for end, usd in ((low, price.low), (high, price.high))], rel=0.01
     )
-
-
-def test_the_record_follows_from_the_orders():
-    assert follows(table("05", "orders"), decision("05"))
+    assert ends[2:] == pytest.approx([reserved * usd / rate for usd in (price.low, price.high)], rel=0.001)
+    assert words("05", "plans").splitlines()[1] in record["Price"]
+    assert re.search(r"20\d\d-\d\d", record["Price"]) is not None
 
 
 def test_the_record_names_what_it_assumes_and_repeats_the_coverage():
+    """The record repeats the share below the top and says of which publishers it is the mean."""
     record, line = decision("05"), words("05", "publishers").splitlines()[0]
     assert all(word in record["Load"] for word in ("llama3_8b", "sequences", "8,192", "software", "bf16"))
-    assert repeats(line, record)
+    whose, share = re.fullmatch(r"mean of (.+): \d+ % inside, (\d+) % at or below the top", line).groups()
+    assert record["Runs no slower than the top of their interval"].startswith(f"{share} %, the mean of {whose}; ")
     plan = cb.planning.plan_run("llama3_8b", "h100-sxm", 56, 1e12, global_batch=504).table.iloc[0]
     room = cb.accelerator("h100-sxm").memory_bytes
     held = (
@@ -68,72 +64,34 @@ def test_the_record_names_what_it_assumes_and_repeats_the_coverage():
     assert step.memory_bytes / 1e9 == pytest.approx(size, abs=0.5) and step.memory_bytes < 0.8 * room
 
 
-def repeats(line: str, record: dict[str, str]) -> bool:
-    """Whether the record repeats the share below the top and says of which publishers it is the mean."""
-    whose, share = re.fullmatch(r"mean of (.+): \d+ % inside, (\d+) % at or below the top", line).groups()
-    return record["Runs no slower than the top of their interval"].startswith(f"{share} %, the mean of {whose}; ")
-
-
-def counted(panel: str, line: str, rows: pd.DataFrame, said: str) -> bool:
-    """Whether the text tells the mean of the panel, of all publishers by weight, from that of the printed line."""
+def test_the_two_means_over_publishers_are_told_apart():
+    """The text tells the mean of the panel, of all publishers by weight, from that of the printed line."""
+    rows, panel = cb.accuracy(by="row", kind="transformer"), words("05", "panel")
+    line = words("05", "publishers").splitlines()[0]
+    said = SAID["explain2"]
     inside = rows.measured.between(rows.low_80, rows.high_80).groupby(rows.publisher)
     weight, large = inside.size().div(10).clip(upper=1), inside.size() >= 30
     every, some = 100 * (inside.mean() * weight).sum() / weight.sum(), 100 * inside.mean()[large].mean()
-    return (
-        f"{every:.0f} % as the mean over publishers" in panel
-        and f"[{len(weight)} publishers]" in panel
-        and f"mean of the {large.sum()} publishers with at least 30 runs: {some:.0f} % inside" in line
-        and "Each publisher counts once, and one with fewer than ten runs counts in proportion" in said
-        and f"for the twelve publishers with at least 30 runs; the panel shows the mean for all {len(weight)}." in said
-        and large.sum() == 12
-    )
+    assert f"{every:.0f} % as the mean over publishers" in panel
+    assert f"[{len(weight)} publishers]" in panel
+    assert f"mean of the {large.sum()} publishers with at least 30 runs: {some:.0f} % inside" in line
+    assert "Each publisher counts once, and one with fewer than ten runs counts in proportion" in said
+    assert f"for the twelve publishers with at least 30 runs; the panel shows the mean for all {len(weight)}." in said
+    assert large.sum() == 12
 
 
-def test_the_two_means_over_publishers_are_told_apart():
-    rows, panel = cb.accuracy(by="row", kind="transformer"), words("05", "panel")
-    line = words("05", "publishers").splitlines()[0]
-    assert counted(panel, line, rows, SAID["explain2"])
-
-
-def over_a_fifth(line: str, asked: str) -> bool:
-    """Whether the question gives the printed days, and the answer their factor: from a fifth to a quarter more."""
+def test_the_question_on_the_order_states_the_factor():
+    """The question gives the printed days, and the answer their factor: from a fifth to a quarter more."""
+    line, asked = words("05", "plans").splitlines()[0], words("05", "predict3")
     factor = float(re.search(r"a factor of ([\d.]+)", line)[1])
     gpus, point, top = re.search(r"from (\d+) GPUs, ([\d.]+) days and ([\d.]+) at the top", line).groups()
     stated = f"{gpus} H100s take {point} days by the estimate, and {top} days at the top of the interval. How many more"
     question, answer = asked.split("Answer: ")
-    return (
-        1.2 < factor < 1.25
-        and factor == pytest.approx(float(top) / float(point), abs=0.006)
-        and stated in question
-        and "above the point" not in question
-        and "a little over a fifth more:" in answer
-    )
-
-
-def test_the_question_on_the_order_states_the_factor():
-    line, asked = words("05", "plans").splitlines()[0], words("05", "predict3")
-    assert over_a_fifth(line, asked)
-
-
-def software_decides(ways: pd.DataFrame, orders: pd.DataFrame, said: str, record: dict[str, str]) -> bool:
-    """Whether the first software is that of the orders, and another one needs more than the interval adds to it."""
-    counts = ways.map(lambda text: int(text.split()[0]))
-    ours = [next(name for name in orders.index if orders[f"in time by the {end}"][name] == "yes") for end in ENDS]
-    return (
-        ways.loc["megatron-core"].tolist() == ours
-        and "software = megatron-core" in record["Load"]
-        and counts.loc["PyTorch FSDP"].iloc[0] > counts.loc["megatron-core"].iloc[1]
-        and "Both PyTorch rows assume FlashAttention 2; the Megatron-Core row assumes FlashAttention 3. Even by the "
-        "estimate, PyTorch FSDP, whose kernels are not fused, needs more GPUs than Megatron-Core does at the top of "
-        "its interval. With an older attention kernel, PyTorch FSDP needs even more GPUs."
-        in said
-        and "FSDP shards the gradients as well, so ZeRO 1 is left out" in said
-        and "; attention = flash3" in record["Load"]
-        and "The orders above are for NVIDIA's Megatron-Core" in said
-        and record["What would change it"].startswith(
-            f"other software ({', '.join(f'{name}: {need}' for name, need in ways.iloc[1:, 1].items())}), "
-        )
-    )
+    assert 1.2 < factor < 1.25
+    assert factor == pytest.approx(float(top) / float(point), abs=0.006)
+    assert stated in question
+    assert "above the point" not in question
+    assert "a little over a fifth more:" in answer
 
 
 ENDS = ("estimate", "interval")
@@ -150,8 +108,24 @@ def in_time(count: int, software: str, end: str, **how) -> float:
 
 
 def test_the_software_decides_more_than_the_interval():
+    """The first software is that of the orders, and another one needs more than the interval adds to it."""
     ways, orders, record, said = table("05", "software"), table("05", "orders"), decision("05"), SAID["explain3"]
-    assert software_decides(ways, orders, said, record)
+    counts = ways.map(lambda text: int(text.split()[0]))
+    ours = [next(name for name in orders.index if orders[f"in time by the {end}"][name] == "yes") for end in ENDS]
+    assert ways.loc["megatron-core"].tolist() == ours
+    assert "software = megatron-core" in record["Load"]
+    assert counts.loc["PyTorch FSDP"].iloc[0] > counts.loc["megatron-core"].iloc[1]
+    assert (
+        "Both PyTorch rows assume FlashAttention 2; the Megatron-Core row assumes FlashAttention 3. Even by the "
+        "estimate, PyTorch FSDP, whose kernels are not fused, needs more GPUs than Megatron-Core does at the top of "
+        "its interval. With an older attention kernel, PyTorch FSDP needs even more GPUs." in said
+    )
+    assert "FSDP shards the gradients as well, so ZeRO 1 is left out" in said
+    assert "; attention = flash3" in record["Load"]
+    assert "The orders above are for NVIDIA's Megatron-Core" in said
+    assert record["What would change it"].startswith(
+        f"other software ({', '.join(f'{name}: {need}' for name, need in ways.iloc[1:, 1].items())}), "
+    )
     for software, shown in ways.iterrows():
         for end, text in zip(("days", "days_high"), shown, strict=True):
             order = int(text.split()[0])
@@ -162,21 +136,15 @@ def test_the_software_decides_more_than_the_interval():
     assert cb.planning.plan_run("llama3_8b", "h100-sxm", 56, 1e12, global_batch=504).assumed.count("attention = flash3")
 
 
-def in_nodes(line: str, orders: pd.DataFrame, said: str) -> bool:
-    """Whether the text rounds both numbers computed by hand up to the orders of the table, which differ by a sixth."""
+def test_the_order_grows_by_whole_nodes():
+    """The text rounds both numbers computed by hand up to the orders of the table, which differ by a sixth."""
+    line, orders = words("05", "plans").splitlines()[0], table("05", "orders")
     parts = re.search(r"([\d.]+) GPUs by the estimate, ([\d.]+) by the interval", line).groups()
     nodes = [8 * -(-float(part) // 8) for part in parts]
     told = f"Rounded up to whole nodes, {parts[0]} GPUs become {nodes[0]:.0f} and {parts[1]} become {nodes[1]:.0f}"
-    return (
-        f"{told}, so this order grows by only a sixth." in said
-        and nodes[1] / nodes[0] == pytest.approx(7 / 6)
-        and all(f"{count:.0f} GPUs" in orders.index for count in nodes)
-    )
-
-
-def test_the_order_grows_by_whole_nodes():
-    line, orders = words("05", "plans").splitlines()[0], table("05", "orders")
-    assert in_nodes(line, orders, SAID["explain3"])
+    assert f"{told}, so this order grows by only a sixth." in SAID["explain3"]
+    assert nodes[1] / nodes[0] == pytest.approx(7 / 6)
+    assert all(f"{count:.0f} GPUs" in orders.index for count in nodes)
 
 
 def certainty(said: dict[str, str]) -> float:
@@ -194,42 +162,37 @@ def test_the_third_exercise_pays_for_whole_nodes():
     assert "If you reserve, you pay to rent the extra nodes; if you buy, you pay their price." in SAID["explain3"]
 
 
-def vote_is_of_the_table(errors: pd.DataFrame, asked: str) -> bool:
-    """Whether the first question gives the error without the run alone, and its answer that without the publisher."""
+def test_the_first_vote_is_of_the_table():
+    """The first question gives the error without the run alone, and its answer that without the publisher."""
+    errors, asked = table("05", "errors"), words("05", "predict1")
     alone, whole = (
         float(errors.loc[f"other networks, {left} left out"].iloc[1]) for left in ("only the run", "publisher")
     )
     told = f"with a median error of {alone:.0f} %. What is it if"
-    return told in asked and f"Answer: c) about {whole:.0f} %:" in asked
-
-
-def test_the_first_vote_is_of_the_table():
-    errors, asked = table("05", "errors"), words("05", "predict1")
-    assert vote_is_of_the_table(errors, asked)
-
-
-def off_either_way(rows: pd.DataFrame, said: str) -> bool:
-    """Whether the text gives how far all runs of 16 bits of the same shape are off, on each side of the estimate."""
-    off = 100 * (rows.measured / rows.predicted - 1)
-    slower, faster = off[rows.devices != 64], -off[rows.devices == 64]
-    return (
-        rows.measured.between(rows.low_80, rows.high_80).all()
-        and len(off) == 6
-        and f"The four runs on 8 and 128 GPUs took {slower.min():.0f} to {slower.max():.0f} % longer than the "
-        f"estimate; the two runs on 64 GPUs, with tensor parallelism, "
-        f"were {faster.min():.0f} and {faster.max():.0f} % faster."
-        in said
-        and "The estimate can be off either way" in said
-    )
+    assert told in asked
+    assert f"Answer: c) about {whole:.0f} %:" in asked
 
 
 def test_the_closest_runs_are_off_either_way():
-    """All of torchtitan's runs in 16 bits of Llama 3.1 8B on the H100 of 500 W, not those on one side alone."""
+    """The text gives how far all runs of 16 bits of the same shape are off, on each side of the estimate.
+
+    All of torchtitan's runs in 16 bits of Llama 3.1 8B on the H100 of 500 W, not those on one side alone.
+    """
     rows = cb.accuracy(by="row", kind="transformer").query(
         "publisher == 'torchtitan' and accelerator == 'h100-sxm-96gb-500w' and precision == 'bf16'"
     )
     rows = rows[rows.model == "Llama 3.1 8B"]
-    assert off_either_way(rows, SAID["reality"])
+    said = SAID["reality"]
+    off = 100 * (rows.measured / rows.predicted - 1)
+    slower, faster = off[rows.devices != 64], -off[rows.devices == 64]
+    assert rows.measured.between(rows.low_80, rows.high_80).all()
+    assert len(off) == 6
+    assert (
+        f"The four runs on 8 and 128 GPUs took {slower.min():.0f} to {slower.max():.0f} % longer than the "
+        f"estimate; the two runs on 64 GPUs, with tensor parallelism, "
+        f"were {faster.min():.0f} and {faster.max():.0f} % faster." in said
+    )
+    assert "The estimate can be off either way" in said
 
 
 def chance(shares: pd.Series, runs: pd.Series) -> str:
@@ -257,16 +220,16 @@ def test_how_many_publishers_are_within_chance():
         assert chance(other, runs) not in SAID["explain2"]
 
 
-def none_is_the_job(shown: pd.DataFrame, adapters: list[bool]) -> bool:
-    """Whether the run on one GPU trains adapters and no other does, and the others are on eight GPUs in 8 bits."""
-    gpus, fp8 = shown["GPUs"].astype(int), shown["precision"].str.startswith("fp8")
-    alone = gpus == 1
-    return alone.sum() == 1 and alone.tolist() == adapters and (fp8 == ~alone).all() and (gpus[~alone] == 8).all()
-
-
 def test_no_published_run_of_this_model_is_the_job():
+    """The run on one GPU trains adapters and no other does, and the others are on eight GPUs in 8 bits."""
     assert "the run on one GPU trains LoRA adapters only, and the runs on eight GPUs are in 8 bits" in SAID["reality"]
     rows = cb.accuracy(by="row", kind="transformer").query("accelerator == 'h100-sxm'")
     rows = rows[rows.model.str.fullmatch(r"(?i)llama.?3[- _]8b")].sort_values(["devices", "id"])
     adapters = (rows.tier == "low-rank adapters").tolist()
-    assert none_is_the_job(table("05", "measured"), adapters)
+    shown = table("05", "measured")
+    gpus, fp8 = shown["GPUs"].astype(int), shown["precision"].str.startswith("fp8")
+    alone = gpus == 1
+    assert alone.sum() == 1
+    assert alone.tolist() == adapters
+    assert (fp8 == ~alone).all()
+    assert (gpus[~alone] == 8).all()

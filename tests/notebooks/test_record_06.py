@@ -5,7 +5,6 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from records import FOLDER, decision, interval, sources, table, words
 
@@ -26,76 +25,49 @@ def page() -> dict[str, Any]:
     return shown | {"price": price, "record": decision("06"), "said": SAID, "cores": words("06", "cores")}
 
 
-def follows(page: dict[str, Any]) -> bool:
-    """Whether each step is worth its waiting, and the record orders, prices or leaves open what the worths say."""
-    busy = {name: interval(text)[0] for name, text in page["utilised"].iloc[:, 1].items()}
-    step = {name: interval(text)[0] for name, text in page["cards"][CONFIGURATION + ": step (80 %) [s]"].items()}
+def test_the_record_follows_from_the_page():
+    """Each step is worth its waiting, and the record orders, prices or leaves open what the worths say."""
+    shown = page()
+    busy = {name: interval(text)[0] for name, text in shown["utilised"].iloc[:, 1].items()}
+    step = {name: interval(text)[0] for name, text in shown["cards"][CONFIGURATION + ": step (80 %) [s]"].items()}
     ordered, left = [], []
-    for name, row in page["table"].iterrows():
+    for name, row in shown["table"].iterrows():
         new, what, old = re.fullmatch(r"(\d+) (\w+) instead of (\d+)", name).groups()
         saved = 1 - (busy[old] / busy[new] if what == "cores" else step[new] / step[old])
         point, low, high = interval(row.iloc[1])
-        exact = page["price"] * GPUS * YEARS * HOURS * SHARES[what] * saved
-        if abs(point - exact) > 0.05 * exact + TOLERANCE[what] or not low <= point <= high:
-            return False
+        exact = shown["price"] * GPUS * YEARS * HOURS * SHARES[what] * saved
+        assert abs(point - exact) <= 0.05 * exact + TOLERANCE[what]
+        assert low <= point <= high
         ordered += [f"{name} at a price below ${low:,.0f}{READY * (what == 'cores')}"] if low > 0 else []
         left += [f"{name}, worth ${row.iloc[1]}"] if low <= 0 < high else []
-    need = [float(each.replace(",", "")) for each in page["memory"].iloc[:, 0]]
+    need = [float(each.replace(",", "")) for each in shown["memory"].iloc[:, 0]]
     size = next(size for size in (512, 1024, 2048) if size * 2**30 / 1e9 >= need[-1])
-    return (
-        abs(sum(need[:-1]) - need[-1]) <= 2
-        and page["record"]["Choice"] == "; ".join([*ordered, f"{size:,} GB of memory"])
-        and page["record"]["Open"] == ("; ".join(left) or "nothing")
-        and page["record"]["Not ordered"] == "nothing"  # no quote is given
-        and CONFIGURATION.replace(",", " and") in page["record"]["Language model"]
-        and f"${page['price']:.2f} per GPU hour" in page["record"]["Price"]
-        and re.search(r"20\d\d-\d\d to 20\d\d-\d\d", page["record"]["Price"]) is not None
-    )
-
-
-def test_the_record_follows_from_the_page():
-    assert follows(page())
-
-
-def cores_follow(page: dict[str, Any]) -> bool:
-    """Whether the interval of the cores is what the smallest size reaches of full use, in page, text and record."""
-    size, shares = page["utilised"].index[0], interval(page["utilised"].iloc[0, 1])
-    line = r"x = (\S+) images.* c = (\S+) ms, n = (\d+) · x · (\d+) · c = (\d+) cores \(80 %: (\d+) to (\d+)\)"
-    rate, ms, gpus, factor, point, low, high = re.search(line, page["cores"]).groups()
-    by_hand = float(rate.replace(",", "")) * float(ms) / 1e3 * int(gpus) * int(factor)
-    point, low, high = int(point), int(low), int(high)
-    from_table = [100 * int(size) / share for share in (shares[0], shares[2], shares[1])]
-    return (
-        [point, low, high] == pytest.approx(from_table, rel=0.02)
-        and point == pytest.approx(by_hand, rel=0.01)
-        and f"{factor} times the work of decoding per image: {point} cores (80 %: {low} to {high});"
-        in page["record"]["Images"]
-        and f"{low} to {high} cores" in page["said"]["hand1"]
-        and f"estimate is {point} cores" in page["said"]["hand1"]
-    )
-
-
-def words_follow(page: dict[str, Any]) -> bool:
-    """Whether the prose on cards quotes the table, its example is right, and two cards beat eight with FSDP."""
-    cards, said = page["cards"], page["said"]
-    lean, fsdp = ([interval(text)[0] for text in cards[f"{way}: step (80 %) [s]"]] for way in (CONFIGURATION, "FSDP"))
-    saved = [float(interval(row.iloc[0])[0]) for name, row in page["table"].iterrows() if "cards" in name]
-    share, hours = round(100 * (1 - lean[1] / lean[0]), 2), round(YEARS * HOURS * SHARES["cards"])
-    usd = round(page["price"] * GPUS * hours * share / 100, -2)
-    return (
-        "{:.2f}, {:.2f}, {:.2f} and {:.2f} s".format(*lean) in said["explain3"]
-        and "two cards with this configuration beat eight with FSDP" in said["explain3"]
-        and lean[1] < fsdp[-1]
-        and f"from {lean[0]} to {lean[1]} s, which saves {share} %" in said["loop3"]
-        and f"{hours:,} hours" in said["loop3"]
-        and said["loop3"].split("about <span>\\$</span>")[1].startswith(f"{usd:,.0f}.")
-        and usd == interval(page["table"].loc["2 cards instead of 1"].iloc[1])[0]
-        and f"save {min(saved)} to {max(saved)} %" in said["explain5"]
-    )
+    assert abs(sum(need[:-1]) - need[-1]) <= 2
+    assert shown["record"]["Choice"] == "; ".join([*ordered, f"{size:,} GB of memory"])
+    assert shown["record"]["Open"] == ("; ".join(left) or "nothing")
+    assert shown["record"]["Not ordered"] == "nothing"  # no quote is given
+    assert CONFIGURATION.replace(",", " and") in shown["record"]["Language model"]
+    assert f"${shown['price']:.2f} per GPU hour" in shown["record"]["Price"]
+    assert re.search(r"20\d\d-\d\d to 20\d\d-\d\d", shown["record"]["Price"]) is not None
 
 
 def test_the_interval_of_the_cores_follows():
-    assert cores_follow(page())
+    """The interval of the cores is what the smallest size reaches of full use, in page, text and record."""
+    shown = page()
+    size, shares = shown["utilised"].index[0], interval(shown["utilised"].iloc[0, 1])
+    line = r"x = (\S+) images.* c = (\S+) ms, n = (\d+) · x · (\d+) · c = (\d+) cores \(80 %: (\d+) to (\d+)\)"
+    rate, ms, gpus, factor, point, low, high = re.search(line, shown["cores"]).groups()
+    by_hand = float(rate.replace(",", "")) * float(ms) / 1e3 * int(gpus) * int(factor)
+    point, low, high = int(point), int(low), int(high)
+    from_table = [100 * int(size) / share for share in (shares[0], shares[2], shares[1])]
+    assert [point, low, high] == pytest.approx(from_table, rel=0.02)
+    assert point == pytest.approx(by_hand, rel=0.01)
+    assert (
+        f"{factor} times the work of decoding per image: {point} cores (80 %: {low} to {high});"
+        in shown["record"]["Images"]
+    )
+    assert f"{low} to {high} cores" in shown["said"]["hand1"]
+    assert f"estimate is {point} cores" in shown["said"]["hand1"]
 
 
 def ran(cell: str, old: str, new: str, *before: str) -> dict[str, Any]:
@@ -127,99 +99,92 @@ def test_the_tweak_of_the_configuration_changes_its_labels(capsys):
     assert CONFIGURATION in page()["cards"].columns[-1] and "Set `tp` back" in page()["said"]["explain3"]
 
 
-def second_card(page: dict[str, Any]) -> bool:
-    """Whether the record values the second card under FSDP by the steps of the table."""
-    steps = [interval(text)[0] for text in page["cards"]["FSDP: step (80 %) [s]"]]
-    exact = page["price"] * GPUS * YEARS * HOURS * SHARES["cards"] * (1 - steps[1] / steps[0])
-    said = re.search(r"FSDP \(the second card is then worth \$([\d,]+)\)", page["record"]["What would change it"])[1]
-    return float(said.replace(",", "")) == pytest.approx(exact, rel=0.05)
-
-
 def test_the_second_card_under_fsdp_is_worth_what_the_record_says():
-    assert second_card(page())
+    """The record values the second card under FSDP by the steps of the table."""
+    shown = page()
+    steps = [interval(text)[0] for text in shown["cards"]["FSDP: step (80 %) [s]"]]
+    exact = shown["price"] * GPUS * YEARS * HOURS * SHARES["cards"] * (1 - steps[1] / steps[0])
+    said = re.search(r"FSDP \(the second card is then worth \$([\d,]+)\)", shown["record"]["What would change it"])[1]
+    assert float(said.replace(",", "")) == pytest.approx(exact, rel=0.05)
 
 
 def test_the_words_on_cards_follow_from_the_tables():
-    assert words_follow(page())
+    """The prose on cards quotes the table, its example is right, and two cards beat eight with FSDP."""
+    shown = page()
+    cards, said = shown["cards"], shown["said"]
+    lean, fsdp = ([interval(text)[0] for text in cards[f"{way}: step (80 %) [s]"]] for way in (CONFIGURATION, "FSDP"))
+    saved = [float(interval(row.iloc[0])[0]) for name, row in shown["table"].iterrows() if "cards" in name]
+    share, hours = round(100 * (1 - lean[1] / lean[0]), 2), round(YEARS * HOURS * SHARES["cards"])
+    usd = round(shown["price"] * GPUS * hours * share / 100, -2)
+    assert "{:.2f}, {:.2f}, {:.2f} and {:.2f} s".format(*lean) in said["explain3"]
+    assert "two cards with this configuration beat eight with FSDP" in said["explain3"]
+    assert lean[1] < fsdp[-1]
+    assert f"from {lean[0]} to {lean[1]} s, which saves {share} %" in said["loop3"]
+    assert f"{hours:,} hours" in said["loop3"]
+    assert said["loop3"].split("about <span>\\$</span>")[1].startswith(f"{usd:,.0f}.")
+    assert usd == interval(shown["table"].loc["2 cards instead of 1"].iloc[1])[0]
+    assert f"save {min(saved)} to {max(saved)} %" in said["explain5"]
 
 
-def buffers_follow(page: dict[str, Any]) -> bool:
-    """Whether the GPUs never wait where the formula gives fewer cores than there are, and the words name the buffer."""
-    said, record, rows = page["said"], page["record"], page["utilised"]
-    need = int(re.search(r"c = (\d+) cores", page["cores"])[1])
+def test_no_gpu_waits_for_cores_that_the_formula_does_not_ask_for():
+    """The GPUs never wait where the formula gives fewer cores than there are, and the words name the buffer."""
+    shown = page()
+    said, record, rows = shown["said"], shown["record"], shown["utilised"]
+    need = int(re.search(r"c = (\d+) cores", shown["cores"])[1])
     deep = {int(size): interval(text)[0] for size, text in rows.iloc[:, 1].items()}
     shallow = {int(size): float(text) for size, text in rows.iloc[:, 2].items()}
     depth = int(re.search(r"prefetch=(\d+)\)", said["cores"])[1])
     assert rows.columns[2] == "with 2 batches in advance"
-    return (
-        all((share >= 99) == (size >= need) for size, share in deep.items())
-        and deep[112] - shallow[112] > 2
-        and all(shallow[size] <= deep[size] for size in deep)
-        and f"two batches prepared in advance, the estimate would be {shallow[112]:.0f} %" in said["explain1"]
-        and f"down to {interval(rows.loc['112'].iloc[1])[1]:.0f} %" in said["explain1"]
-        and "up to eight batches per GPU in advance" in said["loop1"]
-        and depth == 8
-        and f", {depth} batches per GPU in advance, " in record["Images"]
-        and "; fewer batches in advance" in record["What would change it"]
-    )
-
-
-def test_no_gpu_waits_for_cores_that_the_formula_does_not_ask_for():
-    assert buffers_follow(page())
-
-
-def memory_follows(page: dict[str, Any]) -> bool:
-    """Whether the record says what its memory is counted for, and twice the states and copy need what the text says."""
-    uses, said = page["memory"], page["said"]["explain2"]
-    yours, large = ([float(each.replace(",", "")) for each in uses.iloc[:, column]] for column in (0, 1))
-    size = int(re.search(r"([\d,]+) GB of memory", page["record"]["Choice"])[1].replace(",", ""))
-    told = f"{uses.iloc[-1, 0]} GB counted with llama3_8b: {'; '.join(uses.index[:-1])}; the operating system"
-    return (
-        page["record"]["Memory"].startswith(told)
-        and "DeepSpeed's estimator also counts gradients and buffers, which doubles that" in page["said"]["loop2"]
-        and f"{size} GB is still enough for the 8B model" in said
-        and yours[-1] + yours[-2] < size
-        and f"all four uses with a 70B model would need {large[-1] + large[-2]:,.0f} GB" in said
-        and f"sold as 2,048 GB and stores {2048 * 2**30 / 1e9:,.0f} GB" in said
-        and 0 < 2048 * 2**30 / 1e9 - large[-1] - large[-2] < 50  # almost nothing is left
-    )
+    assert all((share >= 99) == (size >= need) for size, share in deep.items())
+    assert deep[112] - shallow[112] > 2
+    assert all(shallow[size] <= deep[size] for size in deep)
+    assert f"two batches prepared in advance, the estimate would be {shallow[112]:.0f} %" in said["explain1"]
+    assert f"down to {interval(rows.loc['112'].iloc[1])[1]:.0f} %" in said["explain1"]
+    assert "up to eight batches per GPU in advance" in said["loop1"]
+    assert depth == 8
+    assert f", {depth} batches per GPU in advance, " in record["Images"]
+    assert "; fewer batches in advance" in record["What would change it"]
 
 
 def test_the_memory_of_the_record_is_named_and_enough_for_twice_the_states():
-    assert memory_follows(page())
-
-
-def copies_follow(page: dict[str, Any]) -> bool:
-    """Whether photographs as bytes and as 32-bit numbers take the bandwidth that the appendix says."""
-    links = table("06", "links").iloc[:, 0].astype(float)
-    rate = float(re.search(r"x = (\S+) images", page["cores"])[1].replace(",", ""))
-    whole, four = rate * 3 * 224**2 / 1e9, 4 * rate * 3 * 224**2 / 1e9
-    said = re.search(r"at ([\d.]+) GB/s as bytes, or at ([\d.]+) GB/s if", page["said"]["explain4"])
-    return [float(said[1]), float(said[2])] == pytest.approx([whole, four], abs=0.1) and four < links.min()
+    """The record says what its memory is counted for, and twice the states and copy need what the text says."""
+    shown = page()
+    uses, said = shown["memory"], shown["said"]["explain2"]
+    yours, large = ([float(each.replace(",", "")) for each in uses.iloc[:, column]] for column in (0, 1))
+    size = int(re.search(r"([\d,]+) GB of memory", shown["record"]["Choice"])[1].replace(",", ""))
+    told = f"{uses.iloc[-1, 0]} GB counted with llama3_8b: {'; '.join(uses.index[:-1])}; the operating system"
+    assert shown["record"]["Memory"].startswith(told)
+    assert "DeepSpeed's estimator also counts gradients and buffers, which doubles that" in shown["said"]["loop2"]
+    assert f"{size} GB is still enough for the 8B model" in said
+    assert yours[-1] + yours[-2] < size
+    assert f"all four uses with a 70B model would need {large[-1] + large[-2]:,.0f} GB" in said
+    assert f"sold as 2,048 GB and stores {2048 * 2**30 / 1e9:,.0f} GB" in said
+    assert 0 < 2048 * 2**30 / 1e9 - large[-1] - large[-2] < 50  # almost nothing is left
 
 
 def test_each_server_copies_photographs_fast_enough():
-    assert copies_follow(page())
+    """Photographs as bytes and as 32-bit numbers take the bandwidth that the appendix says."""
+    shown = page()
+    links = table("06", "links").iloc[:, 0].astype(float)
+    rate = float(re.search(r"x = (\S+) images", shown["cores"])[1].replace(",", ""))
+    whole, four = rate * 3 * 224**2 / 1e9, 4 * rate * 3 * 224**2 / 1e9
+    said = re.search(r"at ([\d.]+) GB/s as bytes, or at ([\d.]+) GB/s if", shown["said"]["explain4"])
+    assert [float(said[1]), float(said[2])] == pytest.approx([whole, four], abs=0.1)
+    assert four < links.min()
 
 
 PARTS = "switch ports, transceivers and cables"
 
 
-def cards_are_priced_whole(record: dict[str, str], said: dict[str, str], facilitator: str) -> bool:
-    """Whether the limits for cards, their explanation and the facilitator's page say what a step up in cards buys."""
-    return (
-        "cards instead of" in record["Choice"]
-        and record["Price"].endswith(f"is proportional to it; a step up in cards includes its {PARTS}")
-        and f"it includes the {PARTS} that they need." in said["explain5"]
-        and f"For cards, it includes {PARTS}." in facilitator
-    )
-
-
 def test_the_price_of_a_step_up_in_cards_includes_ports_and_optics():
+    """The limits for cards, their explanation and the facilitator's page say what a step up in cards buys."""
     shown = page()
     facilitator = (FOLDER / "facilitator" / "06-right-size-the-host.md").read_text(encoding="utf-8")
     record, said = shown["record"], shown["said"]
-    assert cards_are_priced_whole(record, said, facilitator)
+    assert "cards instead of" in record["Choice"]
+    assert record["Price"].endswith(f"is proportional to it; a step up in cards includes its {PARTS}")
+    assert f"it includes the {PARTS} that they need." in said["explain5"]
+    assert f"For cards, it includes {PARTS}." in facilitator
 
 
 def allowance_follows(record: dict[str, str], said: dict[str, str], cores: str) -> bool:
@@ -250,8 +215,13 @@ def test_a_factor_that_nobody_measured_leaves_the_first_step_open(capsys):
         assert (names["busy"][2, 0] > 0.999) == is_open
 
 
-def reduced_in_32_bits(record: dict[str, str], said: dict[str, str], printed: str, worths: list[float]) -> bool:
-    """Whether page and record name the precision of the reduced gradients, and what 32 bits send and make worth."""
+def test_gradients_in_32_bits_make_cards_worth_more():
+    """Page and record name the precision of the reduced gradients, and what 32 bits send and make worth."""
+    shown, ports = page(), np.array([1, 2, 4, 8])
+    how = dict(devices=64, global_batch=512, micro_batch=1, seq=8192, pp=1, zero=1, tp=2, sequence_parallel=True)
+    slow = cb.train_step("llama3_8b", "dgx-h100", **how, network=ports * 50e9 / 8 / 1.5).point
+    worths = [shown["price"] * GPUS * YEARS * HOURS * SHARES["cards"] * (1 - slow[i + 1] / slow[i]) for i in range(3)]
+    record, said, printed = shown["record"], shown["said"], words("06", "cards")
     told = re.search(
         r"gradients reduced in 32 bits \(by .+ are then worth (.+?)\), FSDP", record["What would change it"]
     )
@@ -259,52 +229,33 @@ def reduced_in_32_bits(record: dict[str, str], said: dict[str, str], printed: st
     steps = {name: interval(row.iloc[1])[0] for name, row in table("06", "table").iterrows() if "cards" in name}
     more = [slow / usual for slow, usual in zip(worths, steps.values(), strict=True)]
     ends = re.search(r"a step up in cards is worth ([\d.]+) to ([\d.]+) times as much", said["explain3"])
-    return (
-        "bf16, gradients reduced in bf16, " in record["Language model"]
-        and told is not None
-        and [float(usd.strip("$").replace(",", "")) for usd in told[1].split(", ")] == pytest.approx(worths, abs=51)
-        and int(sent[2]) == pytest.approx(1.5 * int(sent[1]), abs=1)
-        and f"Megatron-LM reduces gradients in 32 bits. Each server then sends {sent[2]} GB" in said["explain3"]
-        and [float(end) for end in ends.groups()] == pytest.approx([min(more), max(more)], abs=0.06)
-    )
+    assert "bf16, gradients reduced in bf16, " in record["Language model"]
+    assert told is not None
+    assert [float(usd.strip("$").replace(",", "")) for usd in told[1].split(", ")] == pytest.approx(worths, abs=51)
+    assert int(sent[2]) == pytest.approx(1.5 * int(sent[1]), abs=1)
+    assert f"Megatron-LM reduces gradients in 32 bits. Each server then sends {sent[2]} GB" in said["explain3"]
+    assert [float(end) for end in ends.groups()] == pytest.approx([min(more), max(more)], abs=0.06)
 
 
-def test_gradients_in_32_bits_make_cards_worth_more():
-    shown, ports = page(), np.array([1, 2, 4, 8])
-    how = dict(devices=64, global_batch=512, micro_batch=1, seq=8192, pp=1, zero=1, tp=2, sequence_parallel=True)
-    slow = cb.train_step("llama3_8b", "dgx-h100", **how, network=ports * 50e9 / 8 / 1.5).point
-    worths = [shown["price"] * GPUS * YEARS * HOURS * SHARES["cards"] * (1 - slow[i + 1] / slow[i]) for i in range(3)]
-    record, said, printed = shown["record"], shown["said"], words("06", "cards")
-    assert reduced_in_32_bits(record, said, printed, worths)
-
-
-def faster_engine(measured: pd.DataFrame, words_: str) -> bool:
-    """Whether every submission to MLPerf is more than two and a half times as fast as every ordinary run."""
+def test_the_tuned_engine_is_as_much_faster_as_the_text_says():
+    """Every submission to MLPerf is more than two and a half times as fast as every ordinary run."""
+    measured, said = table("06", "measured"), page()["said"]["explain1"]
     rates = {
         name: [float(end.replace(",", "")) for end in text.split(" to ")] for name, text in measured.iloc[:2, 0].items()
     }
     ordinary, tuned = (next(each for name, each in rates.items() if who in name) for who in ("Lambda", "MLPerf"))
-    return "more than two and a half times as fast" in words_ and 2.5 < tuned[0] / ordinary[1] < 3
-
-
-def test_the_tuned_engine_is_as_much_faster_as_the_text_says():
-    measured, said = table("06", "measured"), page()["said"]["explain1"]
-    assert faster_engine(measured, said)
-
-
-def samples_follow(said: dict[str, str]) -> bool:
-    """Whether the summary agrees with section 2: a network for images moves more photographs than gradients."""
-    gradients, photographs = map(
-        int, re.search(r"(\d) GB/s of gradients and (\d) GB/s of ph", said["explain3"]).groups()
-    )
-    return (
-        gradients < photographs and "photographs are the larger part of an image network's traffic" in said["summary"]
-    )
+    assert "more than two and a half times as fast" in said
+    assert 2.5 < tuned[0] / ordinary[1] < 3
 
 
 def test_the_summary_counts_photographs():
+    """The summary agrees with section 2: a network for images moves more photographs than gradients."""
     said = page()["said"]
-    assert samples_follow(said)
+    gradients, photographs = map(
+        int, re.search(r"(\d) GB/s of gradients and (\d) GB/s of ph", said["explain3"]).groups()
+    )
+    assert gradients < photographs
+    assert "photographs are the larger part of an image network's traffic" in said["summary"]
 
 
 def test_what_a_quote_rules_out_is_named():

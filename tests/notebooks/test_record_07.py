@@ -25,16 +25,17 @@ def page() -> dict[str, Any]:
     return shown | {"prices": {gpu: [float(usd) for usd in each] for gpu, *each in prices}, "record": decision("07")}
 
 
-def follows(page: dict[str, Any]) -> bool:
-    """Whether ratios, noise and verdict are those of the pair named, and limits those of the old GPU's list prices."""
-    (old, (usd, least, most)), (new, _) = page["prices"].items()
-    row, record = page["oursshown"].loc[TASK], page["record"]
+def test_the_record_follows_from_the_page():
+    """Ratios, noise and verdict are those of the pair named, and limits those of the old GPU's list prices."""
+    shown = page()
+    (old, (usd, least, most)), (new, _) = shown["prices"].items()
+    row, record = shown["oursshown"].loc[TASK], shown["record"]
     rates = [float(text.replace(",", "")) for text in row.iloc[:2]]
-    noise = float(page["noise"].loc[PUBLISHER].iloc[2])
+    noise = float(shown["noise"].loc[PUBLISHER].iloc[2])
     ratio, low, high = interval(row.iloc[2])
     expected = rates[1] / rates[0], rates[1] / rates[0] / noise, rates[1] / rates[0] * noise
     verdict = "yes" if low >= CLAIM else "no" if high < CLAIM else "not settled"
-    limits = interval(page["worth"].loc[TASK].iloc[1])
+    limits = interval(shown["worth"].loc[TASK].iloc[1])
     right = all(abs(a - b) < 0.02 for a, b in zip((ratio, low, high), expected, strict=True))
     right &= all(abs(a - usd * b) < 0.012 for a, b in zip(limits, (ratio, low, high), strict=True))
     fate = "yes" if low >= MULTIPLE else "no" if high < MULTIPLE else "open"
@@ -45,25 +46,23 @@ def follows(page: dict[str, Any]) -> bool:
         record["Choice"],
     )
     ends = [float(end) for end in said.groups()[1:]] if said else []
-    return (
-        right
-        and said is not None
-        and ends == pytest.approx([low * least, high * most], abs=0.012)
-        and said[1] == f"{old} at ${least:.2f} to ${most:.2f}, list"
-        and record["Measured"]
+    assert right
+    assert said is not None
+    assert ends == pytest.approx([low * least, high * most], abs=0.012)
+    assert said[1] == f"{old} at ${least:.2f} to ${most:.2f}, list"
+    assert (
+        record["Measured"]
         == f"{ratio:.2f} times ({low:.2f} to {high:.2f}); the range is a factor of {noise:.2f}, which one repeat in "
         "ten of this publisher exceeds; it includes any change in the software between dates"
-        and record["At least 2 times as fast"] == verdict == row.iloc[4]
-        and record["Pays off up to"]
-        == f"${limits[0]:.2f} ({limits[1]:.2f} to {limits[2]:.2f}) per hour, with {old} at ${usd:.2f}"
-        and TASK in record["Work"]
-        and record["Work"].endswith(f"LLM Foundry (Composer, PyTorch FSDP), published by {PUBLISHER} (2024-01)")
-        and len(re.findall(r"20\d\d-\d\d to 20\d\d-\d\d", record["Price"])) == 2
     )
-
-
-def test_the_record_follows_from_the_page():
-    assert follows(page())
+    assert record["At least 2 times as fast"] == verdict == row.iloc[4]
+    assert (
+        record["Pays off up to"]
+        == f"${limits[0]:.2f} ({limits[1]:.2f} to {limits[2]:.2f}) per hour, with {old} at ${usd:.2f}"
+    )
+    assert TASK in record["Work"]
+    assert record["Work"].endswith(f"LLM Foundry (Composer, PyTorch FSDP), published by {PUBLISHER} (2024-01)")
+    assert len(re.findall(r"20\d\d-\d\d to 20\d\d-\d\d", record["Price"])) == 2
 
 
 def test_the_words_on_software_and_date_are_those_of_the_record():
@@ -72,42 +71,35 @@ def test_the_words_on_software_and_date_are_those_of_the_record():
     assert "LLM Foundry (PyTorch FSDP)" in SAID["loop3"]
 
 
-def by_size(ratios: pd.Series, words: str) -> bool:
-    """Whether the medians of the small models and the ends of MPT 7B are those that the text states."""
-    by, seven = ratios.groupby("network").median(), 100 * ratios["mpt_7b"] - 100
-    small = by[["mpt_125m", "mpt_350m", "mpt_760m", "mpt_1b", "mpt_3b"]]
-    return (
-        "up to 3 billion parameters, the median difference is about 1 %" in words
-        and small.between(1.005, 1.015).all()
-        and by.drop(small.index).min() > 1.05
-        and f"six settings of MPT 7B differ by {seven.min():.0f} to {seven.max():.0f} %" in words
-        and len(seven) == 6
-    )
+def test_the_repeats_compare_two_dates_of_equal_software():
+    """The medians of the small models and the ends of MPT 7B are those that the text states.
 
-
-def repeated(runs: pd.DataFrame, dated: pd.DataFrame, words: str) -> bool:
-    """Whether repeats have equal software and two dates, on A100s alone, and each in the table was faster in 2024."""
+    Repeats have equal software and two dates, on A100s alone, and each in the table was faster in 2024.
+    """
+    runs, dated = cb.measurements(kind="training", publisher=PUBLISHER), table("07", "dated")
+    assert len(dated) == 6
+    words = SAID["explain3"]
     facts = ["network", "task", "devices", "precision", "batch_per_device", "accelerator", "data", "unit", "layout"]
     groups = runs[runs.throughput > 0].groupby([*facts, "software"], dropna=False)
     again = groups.throughput.agg(["min", "max", "size"]).join(groups.date.agg(tuple)).query("size > 1")
     middle, tenth = (again["max"] / again["min"]).quantile([0.5, 0.9])
     rates = dated.map(lambda text: float(text.replace(",", "")))
     faster = (rates.iloc[:, 1] > rates.iloc[:, 0]).all()
-    return (
-        set(again.index.get_level_values("accelerator")) == {"a100-sxm-80gb"}
-        and {tuple(sorted(dates)) for dates in again.date} == {("2023-05/06", "2024-01")}
-        and [date.split()[1] for date in dated.columns] == ["2023-05/06", "2024-01"]
-        and f"the median difference is {100 * middle - 100:.1f} %;" in words
-        and by_size(again["max"] / again["min"], words)
-        and round(100 * tenth - 100) == int(re.search(r"more than about (\d+) %", words)[1])
-        and ("every setting was faster the second time" in words) == faster
-        and "repeated settings only on A100s, with one run in mid-2023 and one in January 2024" in words
-    )
-
-
-def test_the_repeats_compare_two_dates_of_equal_software():
-    runs, dated = cb.measurements(kind="training", publisher=PUBLISHER), table("07", "dated")
-    assert len(dated) == 6 and repeated(runs, dated, SAID["explain3"])
+    assert set(again.index.get_level_values("accelerator")) == {"a100-sxm-80gb"}
+    assert {tuple(sorted(dates)) for dates in again.date} == {("2023-05/06", "2024-01")}
+    assert [date.split()[1] for date in dated.columns] == ["2023-05/06", "2024-01"]
+    assert f"the median difference is {100 * middle - 100:.1f} %;" in words
+    ratios = again["max"] / again["min"]
+    by, seven = ratios.groupby("network").median(), 100 * ratios["mpt_7b"] - 100
+    small = by[["mpt_125m", "mpt_350m", "mpt_760m", "mpt_1b", "mpt_3b"]]
+    assert "up to 3 billion parameters, the median difference is about 1 %" in words
+    assert small.between(1.005, 1.015).all()
+    assert by.drop(small.index).min() > 1.05
+    assert f"six settings of MPT 7B differ by {seven.min():.0f} to {seven.max():.0f} %" in words
+    assert len(seven) == 6
+    assert round(100 * tenth - 100) == int(re.search(r"more than about (\d+) %", words)[1])
+    assert ("every setting was faster the second time" in words) == faster
+    assert "repeated settings only on A100s, with one run in mid-2023 and one in January 2024" in words
     assert int(table("07", "noise").loc[PUBLISHER].iloc[0]) == 55
 
 
@@ -119,43 +111,34 @@ def test_a_noise_of_10_per_cent_changes_no_verdict():
         assert row.iloc[4] == ("yes" if ratio / 1.10 >= CLAIM else "no" if ratio * 1.10 < CLAIM else "not settled")
 
 
-def constant(runs: pd.DataFrame, tasks: pd.Index, words: str) -> bool:
-    """Whether the GPUs of each pair process the tokens per step that the words state, by length and batch."""
-    stated = int(re.search(r"always processes ([\d,]+) tokens per step", words)[1].replace(",", ""))
+def test_the_batch_shrinks_as_the_sequences_grow():
+    """The GPUs of each pair process the tokens per step that the words state, by length and batch."""
+    runs = cb.measurements(kind="training", network="mpt_7b", devices=8, publisher=PUBLISHER, precision="bf16")
+    runs, tasks = runs[runs.accelerator.isin(["a100-sxm-80gb", "h100-sxm"])], table("07", "oursshown").index
+    assert len(tasks) == 5
+    stated = int(re.search(r"always processes ([\d,]+) tokens per step", SAID["loop3"])[1].replace(",", ""))
     for task in tasks:
         length = int(task.split()[0].replace(",", ""))
         pair = runs[(runs.task == task) & (runs.date == "2024-01")]
-        if set(pair.accelerator) != {"a100-sxm-80gb", "h100-sxm"} or set(length * pair.batch_per_device) != {stated}:
-            return False
-    return True
-
-
-def test_the_batch_shrinks_as_the_sequences_grow():
-    runs = cb.measurements(kind="training", network="mpt_7b", devices=8, publisher=PUBLISHER, precision="bf16")
-    runs, tasks = runs[runs.accelerator.isin(["a100-sxm-80gb", "h100-sxm"])], table("07", "oursshown").index
-    assert len(tasks) == 5 and constant(runs, tasks, SAID["loop3"])
-
-
-def lost(rates: pd.DataFrame, words: str) -> bool:
-    """Whether the networks named keep their ratio from one GPU to eight, and GNMT loses its own as BERT-Large does."""
-    grown = (rates[8] / rates[1]).groupby("network").agg(["min", "max"])
-    keep = {"ResNet": "resnet50_v1.5", "SSD": "ssd300_resnet50", "Transformer-XL": "transformer_xl_large"}
-    return (
-        re.search(r"Transformer-XL keep their ratio \"\s+\"from one GPU to eight to within 14 %", words) is not None
-        and "GNMT shows the same on that machine" in words
-        and round(100 * grown["max"][list(keep.values())].max() - 100) == 14
-        and grown["min"][list(keep.values())].min() > 0.99
-        and all(grown["min"][name] > 1.5 for name in ("gnmt_v2", "bert_large_squad"))
-    )
+        assert set(pair.accelerator) == {"a100-sxm-80gb", "h100-sxm"}
+        assert set(length * pair.batch_per_device) == {stated}
 
 
 def test_the_feedback_on_bert_names_the_networks_that_scale():
+    """The networks named keep their ratio from one GPU to eight, and GNMT loses its own as BERT-Large does."""
     runs = cb.measurements(kind="training", versus="accelerator", publisher="lambda")
     runs = runs[runs.accelerator.isin(["a100-sxm-80gb", "h100-sxm"])]
     place = ["network", "precision", "batch_per_device", "devices"]
     pairs = runs.pivot_table("throughput", place, "accelerator").dropna()
     rates = (pairs["h100-sxm"] / pairs["a100-sxm-80gb"]).unstack("devices")
-    assert lost(rates, SAID["predict2"])
+    words = SAID["predict2"]
+    grown = (rates[8] / rates[1]).groupby("network").agg(["min", "max"])
+    keep = {"ResNet": "resnet50_v1.5", "SSD": "ssd300_resnet50", "Transformer-XL": "transformer_xl_large"}
+    assert re.search(r"Transformer-XL keep their ratio \"\s+\"from one GPU to eight to within 14 %", words) is not None
+    assert "GNMT shows the same on that machine" in words
+    assert round(100 * grown["max"][list(keep.values())].max() - 100) == 14
+    assert grown["min"][list(keep.values())].min() > 0.99
+    assert all(grown["min"][name] > 1.5 for name in ("gnmt_v2", "bert_large_squad"))
 
 
 def gained(rates: pd.DataFrame, words: str) -> bool:
@@ -174,25 +157,20 @@ def test_what_eight_gpus_gain_is_said_with_its_precision():
     assert all("BERT-Large, TF32, on" in name for name in table("07", "scaling"))
 
 
-def cheaper_at_medians(page: dict[str, Any]) -> bool:
-    """Whether short sequences alone are cheaper on the new GPU, at the medians and not at its upper quartile."""
-    (_, (usd, _, _)), (new, (median, _, upper)) = page["prices"].items()
-    column = "cheaper per token, at median prices"
-    ratios = {task: interval(text) for task, text in page["oursshown"].iloc[:, 2].items()}
-    said = {task: new if median / usd / low < 1 else "open" for task, (_, low, _) in ratios.items()}
-    point, _, high = ratios["1,024 tokens"]
-    return (
-        page["worth"][column].to_dict() == said
-        and [task for task, which in said.items() if which == new] == ["1,024 tokens", "4,096 tokens"]
-        and upper / usd / point > 1
-        and upper / usd / high > 1
-    )
-
-
 def test_the_new_gpu_is_cheaper_for_short_sequences_at_median_prices_alone():
+    """Short sequences alone are cheaper on the new GPU, at the medians and not at its upper quartile."""
     assert "At the **median** list prices, the H100 is cheaper per token for short sequences" in SAID["explain5"]
     assert "upper quartile of its prices, the H100 is more expensive, even if the noise favours it" in SAID["explain5"]
-    assert cheaper_at_medians(page())
+    shown = page()
+    (_, (usd, _, _)), (new, (median, _, upper)) = shown["prices"].items()
+    column = "cheaper per token, at median prices"
+    ratios = {task: interval(text) for task, text in shown["oursshown"].iloc[:, 2].items()}
+    said = {task: new if median / usd / low < 1 else "open" for task, (_, low, _) in ratios.items()}
+    point, _, high = ratios["1,024 tokens"]
+    assert shown["worth"][column].to_dict() == said
+    assert [task for task, which in said.items() if which == new] == ["1,024 tokens", "4,096 tokens"]
+    assert upper / usd / point > 1
+    assert upper / usd / high > 1
 
 
 def record(**changed: Any) -> dict[str, str]:

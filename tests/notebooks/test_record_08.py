@@ -16,50 +16,6 @@ SAID = sources("08")
 DAYS, STEP, RESTARTS = "days, 80 %", "step, 80 % [s]", "restarts of 11 min [%]"
 
 
-def follows(offers: pd.DataFrame, short: pd.DataFrame, waste: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether the choice is the most GPUs for about the lowest bill, and figures are repeated from the tables."""
-    deadline, spare = map(
-        float, re.search(r", of (\d+); ([\d.]+) to spare at the top, so time", record["Days (80 %)"]).groups()
-    )
-    days = {name: interval(text) for name, text in offers[DAYS].items()}
-    told = [answer(point, high, deadline) for point, _, high in days.values()]
-    firm, hoped = (next(name for name, row in days.items() if row[end] <= deadline) for end in (2, 0))
-    enough = f"{firm} meet the deadline by the interval, {hoped.split()[0]} by the estimate"
-    plan = chosen(offers, days, deadline, firm, words("08", "offers"), words("08", "plans"))
-    named = plan.split(" × ")[0].split()[-1] + " GPUs"
-    begun, offered, near, of = re.search(
-        r"begin with (.+); on ([\d,]+ GPUs), (\d+) of (\d+) intervals", record["Configuration"]
-    ).groups()
-    degrees = math.prod(int(degree) for degree in re.findall(r"\b(?:TP|PP|CP|DP) (\d+)", begun))
-    steps = {name: interval(text) for name, text in short[STEP].items()}
-    start = min((name for name in steps if short["fits"][name] == "yes"), key=lambda name: steps[name][0])
-    tied = sum(low <= min(steps.values())[2] for _, low, _ in steps.values())
-    bill = next(name for name in offers if name.startswith("bill"))
-    paid = words("08", "plans").split(";")[0]
-    return (
-        offers["deadline met"].tolist() == told
-        and record["Choice"].startswith(plan)
-        and record["Enough"] == enough
-        and record["Days (80 %)"].startswith(f"{offers[DAYS][named]} on {named}")
-        and spare == pytest.approx(deadline - days[named][2], abs=0.06)
-        and record["Configuration"].startswith("open: " * (tied > 1) + "begin with")
-        and re.sub(r"DP \d+", "", begun) == re.sub(r"DP \d+", "", start)
-        and begun.startswith(f"{offers['fastest configuration'][named]}, ZeRO")
-        and degrees == int(named.split()[0].replace(",", ""))
-        and (int(near), int(of)) == (tied, len(steps))
-        and offered in offers.index
-        and record["Bill"].startswith(f"${offers[bill][named]} million by the hour, at {paid}")
-        and spans(*interval(offers[bill][named]), interval(offers[DAYS][named]), record["Bill"])
-        and re.search(r"20\d\d-\d\d", record["Bill"]) is not None
-        and f" % on {named}, with a checkpoint every " in record["Useful time"]
-        and interval(record["Useful time"].split(" %")[0])[0]
-        == pytest.approx(interval(waste["useful time [%]"].iloc[0])[0], abs=0.11)
-        and waste.index[0].endswith(f" on {firm.split()[0]}")
-        and "slower links or storage than the plan assumes" in record["What would change it"]
-        and interleaves(begun, record["Load"])
-    )
-
-
 def chosen(
     offers: pd.DataFrame, days: dict[str, list[float]], deadline: float, firm: str, extra: str, price: str
 ) -> str:
@@ -95,21 +51,64 @@ def spans(point: float, least: float, most: float, days: list[float], bill: str)
     return [least, most] == pytest.approx(ends, rel=0.01)
 
 
-def interleaves(begun: str, batch: str) -> bool:
-    """Whether the first configuration names its chunks, and they get whole rounds of micro-batches."""
-    stages, replicas = (int(re.search(rf"{axis} (\d+)", begun)[1]) for axis in ("PP", "DP"))
-    chunks, micro = (re.search(words, begun) for words in (r"(\d+) chunks per stage", r"micro-batch (\d+)"))
-    fed = int(re.search(r"(\d+) sequences per step", batch)[1]) / replicas / int(micro[1])
-    return chunks is not None and int(chunks[1]) > 1 and fed % stages == 0
-
-
 def read() -> dict[str, pd.DataFrame]:
     """Return the tables that the record follows from."""
     return {"offers": table("08", "offers"), "short": table("08", "layouts"), "waste": table("08", "goodput")}
 
 
 def test_the_record_follows_from_the_tables():
-    assert follows(**read(), record=decision("08", "record-form"))
+    """The first configuration names its chunks, and they get whole rounds of micro-batches.
+
+    The choice is the most GPUs for about the lowest bill, and figures are repeated from the tables.
+    """
+    offers = read()["offers"]
+    short = read()["short"]
+    waste = read()["waste"]
+    record = decision("08", "record-form")
+    deadline, spare = map(
+        float, re.search(r", of (\d+); ([\d.]+) to spare at the top, so time", record["Days (80 %)"]).groups()
+    )
+    days = {name: interval(text) for name, text in offers[DAYS].items()}
+    told = [answer(point, high, deadline) for point, _, high in days.values()]
+    firm, hoped = (next(name for name, row in days.items() if row[end] <= deadline) for end in (2, 0))
+    enough = f"{firm} meet the deadline by the interval, {hoped.split()[0]} by the estimate"
+    plan = chosen(offers, days, deadline, firm, words("08", "offers"), words("08", "plans"))
+    named = plan.split(" × ")[0].split()[-1] + " GPUs"
+    begun, offered, near, of = re.search(
+        r"begin with (.+); on ([\d,]+ GPUs), (\d+) of (\d+) intervals", record["Configuration"]
+    ).groups()
+    degrees = math.prod(int(degree) for degree in re.findall(r"\b(?:TP|PP|CP|DP) (\d+)", begun))
+    steps = {name: interval(text) for name, text in short[STEP].items()}
+    start = min((name for name in steps if short["fits"][name] == "yes"), key=lambda name: steps[name][0])
+    tied = sum(low <= min(steps.values())[2] for _, low, _ in steps.values())
+    bill = next(name for name in offers if name.startswith("bill"))
+    paid = words("08", "plans").split(";")[0]
+    assert offers["deadline met"].tolist() == told
+    assert record["Choice"].startswith(plan)
+    assert record["Enough"] == enough
+    assert record["Days (80 %)"].startswith(f"{offers[DAYS][named]} on {named}")
+    assert spare == pytest.approx(deadline - days[named][2], abs=0.06)
+    assert record["Configuration"].startswith("open: " * (tied > 1) + "begin with")
+    assert re.sub(r"DP \d+", "", begun) == re.sub(r"DP \d+", "", start)
+    assert begun.startswith(f"{offers['fastest configuration'][named]}, ZeRO")
+    assert degrees == int(named.split()[0].replace(",", ""))
+    assert (int(near), int(of)) == (tied, len(steps))
+    assert offered in offers.index
+    assert record["Bill"].startswith(f"${offers[bill][named]} million by the hour, at {paid}")
+    assert spans(*interval(offers[bill][named]), interval(offers[DAYS][named]), record["Bill"])
+    assert re.search(r"20\d\d-\d\d", record["Bill"]) is not None
+    assert f" % on {named}, with a checkpoint every " in record["Useful time"]
+    assert interval(record["Useful time"].split(" %")[0])[0] == pytest.approx(
+        interval(waste["useful time [%]"].iloc[0])[0], abs=0.11
+    )
+    assert waste.index[0].endswith(f" on {firm.split()[0]}")
+    assert "slower links or storage than the plan assumes" in record["What would change it"]
+    stages, replicas = (int(re.search(rf"{axis} (\d+)", begun)[1]) for axis in ("PP", "DP"))
+    chunks, micro = (re.search(words, begun) for words in (r"(\d+) chunks per stage", r"micro-batch (\d+)"))
+    fed = int(re.search(r"(\d+) sequences per step", record["Load"])[1]) / replicas / int(micro[1])
+    assert chunks is not None
+    assert int(chunks[1]) > 1
+    assert fed % stages == 0
 
 
 def test_the_bill_is_that_of_its_days_and_price():
@@ -144,8 +143,9 @@ def test_the_two_losses_and_the_useful_time_do_not_add_up_exactly():
     assert 0.15 < apart.max() < 1 and apart.min() > -0.15, "the text says that the two do not add up exactly"
 
 
-def within(near: pd.DataFrame, said: str) -> bool:
-    """Whether the older run of GPT 175B alone is outside, and no row in 16 bits is of the engine of the plan."""
+def test_one_measured_step_is_outside_its_interval():
+    """The older run of GPT 175B alone is outside, and no row in 16 bits is of the engine of the plan."""
+    near, said = table("08", "near"), SAID["cell-17"]
     outside = [
         name
         for name, measured, text in zip(near.index, near["measured [s]"], near["predicted, 80 % [s]"], strict=True)
@@ -153,33 +153,25 @@ def within(near: pd.DataFrame, said: str) -> bool:
         if not low <= float(measured) <= high
     ]
     older = min(name for name in near.index if name.startswith("GPT 175B, 256 GPUs"))
-    return (
+    assert (
         f"One of the {({12: 'twelve'}).get(len(near))} runs is outside its interval: the older run of GPT 175B." in said
-        and outside == [older]
-        and "None of the rows is for Megatron-Core in 16 bits" in said
-        and "bf16" not in near["precision"][near["software"] == "megatron-core"].tolist()
     )
-
-
-def test_one_measured_step_is_outside_its_interval():
-    near, said = table("08", "near"), SAID["cell-17"]
-    assert within(near, said)
-
-
-def engine_in_8_bits(rows: pd.DataFrame, said: str) -> bool:
-    """Whether dense runs of Megatron-Core in 8 bits are as close, by publisher and singly, as the text says."""
-    ratio = rows.measured / rows.predicted
-    means = 100 * (ratio.groupby(rows.publisher).mean() - 1)
-    mean, single = map(int, re.search(r"within (\d) % of our .+ single runs are up to (\d+) % slower", said).groups())
-    return mean - 1 < means.abs().max() <= mean and round(100 * ratio.max() - 100) == single
+    assert outside == [older]
+    assert "None of the rows is for Megatron-Core in 16 bits" in said
+    assert "bf16" not in near["precision"][near["software"] == "megatron-core"].tolist()
 
 
 def test_the_engine_of_the_plan_is_judged_in_8_bits():
+    """Dense runs of Megatron-Core in 8 bits are as close, by publisher and singly, as the text says."""
     rows, said = cb.accuracy(by="row", kind="transformer"), SAID["cell-17"]
     rows = rows.query("accelerator == 'h100-sxm' and devices >= 64 and software_level == 'megatron-core'")
     dense = rows[~rows.model.str.contains("DeepSeek|Qwen3_235B|GPT OSS")]
     assert "bf16" not in set(dense.precision), "the text says that none is in 16 bits"
-    assert engine_in_8_bits(dense, said)
+    ratio = dense.measured / dense.predicted
+    means = 100 * (ratio.groupby(dense.publisher).mean() - 1)
+    mean, single = map(int, re.search(r"within (\d) % of our .+ single runs are up to (\d+) % slower", said).groups())
+    assert mean - 1 < means.abs().max() <= mean
+    assert round(100 * ratio.max() - 100) == single
 
 
 def slower(near: pd.DataFrame, days: str, words: str) -> bool:
@@ -210,100 +202,66 @@ def test_the_rows_of_the_nearest_model_are_all_slower_than_predicted():
     assert "before you sign for fewer than 1,024" in words and top * 1.09 <= 30
 
 
-def restarts_cost_more(waste: pd.DataFrame, words: str) -> bool:
-    """Whether the text repeats both losses of the large run, and restarts of five minutes cost their part."""
+def test_restarts_cost_more_than_checkpoints_on_many_gpus():
+    """The text repeats both losses of the large run, and restarts of five minutes cost their part."""
+    waste, words = read()["waste"], SAID["cell-20"]
     written, restarts = waste.iloc[1][["writing and recomputing [%]", RESTARTS]]
     five = re.search(r"took five minutes, restarts would cost ([\d.]+) %", words)[1]
     hours = float(waste.iloc[1]["a failure every [h]"])
-    return (
-        "faster restarts would save more than faster checkpoints" in words
-        and f"writing and recomputing together cost {written} %, and restarts {restarts} %" in words
-        and float(restarts) > float(written)
-        and "only one restart time: 11 minutes, the median time between automatic attempts on another cluster" in words
-        and float(five) == pytest.approx(float(restarts) * 5 / 11, abs=0.05)
-        and float(restarts) == pytest.approx(100 * 11 / 60 / hours, rel=0.03)
-    )
-
-
-def test_restarts_cost_more_than_checkpoints_on_many_gpus():
-    waste, words = read()["waste"], SAID["cell-20"]
-    assert restarts_cost_more(waste, words)
+    assert "faster restarts would save more than faster checkpoints" in words
+    assert f"writing and recomputing together cost {written} %, and restarts {restarts} %" in words
+    assert float(restarts) > float(written)
+    assert "only one restart time: 11 minutes, the median time between automatic attempts on another cluster" in words
+    assert float(five) == pytest.approx(float(restarts) * 5 / 11, abs=0.05)
+    assert float(restarts) == pytest.approx(100 * 11 / 60 / hours, rel=0.03)
     assert cb.table("long_runs").restart.dropna().tolist() == [660.0]
 
 
-def stores(storage: pd.DataFrame, words: dict[str, str], useful: str) -> bool:
-    """Whether text and record repeat size, seconds and rates of the table, and slow storage misses the deadline."""
+def test_the_plan_says_what_storage_it_assumes():
+    """Text and record repeat size, seconds and rates of the table, and slow storage misses the deadline."""
+    storage, useful = table("08", "storage"), decision("08", "record-form")["Useful time"]
     seconds, top = storage.columns[0], storage.columns[2]
     rate, each = re.fullmatch(r"(\d+) GB/s \((\d+) MB/s per GPU, assumed\)", storage.index[0]).groups()
     size, time = re.search(r"(\d+) GB", seconds)[1], storage[seconds].iloc[0]
     said = f"a checkpoint of Llama 3 70B ({size} GB) takes {time} s if training stops meanwhile and the storage "
     told = f"at 10 GB/s, a checkpoint on 960 GPUs takes {float(storage[seconds]['10 GB/s']):.0f} s"
     late = [name for name, days in storage[top].items() if float(days) > 30]
-    return (
-        f"{said}receives {rate} GB/s. That is {each} MB/s per GPU" in words["young"]
-        and f"$\\delta$ = {time} s" in words["young"]
-        and f"{told}, and 960 GPUs just miss the deadline" in words["cell-20"]
-        and f", written in {float(time) * 960 / 1024:.1f} s at {each} MB/s per GPU, assumed, while training stops; from"
+    assert f"{said}receives {rate} GB/s. That is {each} MB/s per GPU" in SAID["young"]
+    assert f"$\\delta$ = {time} s" in SAID["young"]
+    assert f"{told}, and 960 GPUs just miss the deadline" in SAID["cell-20"]
+    assert (
+        f", written in {float(time) * 960 / 1024:.1f} s at {each} MB/s per GPU, assumed, while training stops; from"
         in useful
-        and float(size) / float(time) == pytest.approx(float(rate), rel=0.01)
-        and float(each) * 0.96 == pytest.approx(float(rate), rel=0.01)
-        and late == ["10 GB/s", "5 GB/s"]
-        and float(storage[top]["10 GB/s"]) < 30.1
     )
-
-
-def test_the_plan_says_what_storage_it_assumes():
-    storage, useful = table("08", "storage"), decision("08", "record-form")["Useful time"]
-    assert stores(storage, SAID, useful)
+    assert float(size) / float(time) == pytest.approx(float(rate), rel=0.01)
+    assert float(each) * 0.96 == pytest.approx(float(rate), rel=0.01)
+    assert late == ["10 GB/s", "5 GB/s"]
+    assert float(storage[top]["10 GB/s"]) < 30.1
     meta = cb.table("long_runs").dropna(subset="storage_write").iloc[0]
     assert meta.storage_write / meta.devices == pytest.approx(122e6, rel=0.002) and meta.devices == 16384
 
 
-def orders(line: str, every: pd.DataFrame, words: dict[str, str], rows: int) -> bool:
-    """Whether the printed line and the text count publishers, configurations and the cases on many GPUs as measured."""
+def test_the_order_is_less_certain_on_many_gpus():
+    """The printed line and the text count publishers, configurations and the cases on many GPUs as measured."""
+    every, line = cb.accuracy(by="layouts", kind="transformer"), words("08", "cell-26")
+    said, rows = SAID, len(table("08", "cell-26"))
     wide, share = every[every.devices >= 256], every.groupby("publisher").layouts.sum()
     least, most = (f"{100 * end - 100:.0f}" for end in (wide.chosen.min(), wide.chosen.max()))
     blind = sum(wide.chosen >= wide["median"])
     numbers = {4: "four", 7: "seven"}
-    return (
+    assert (
         line.splitlines()[0] == f"configurations by publisher: {'; '.join(f'{name} {n}' for name, n in share.items())}"
-        and line.splitlines()[1].endswith(f"costs {least} to {most} %, and is no better than a random pick in {blind}")
-        and f"Two publishers, one of which contributes {share.max()} of the {share.sum()} config" in words["cell-09"]
-        and len(share) == 2
-        and f"{numbers.get(len(wide))} of these cases ran on 256 GPUs or more, as your run will. In these cases, our "
+    )
+    assert line.splitlines()[1].endswith(f"costs {least} to {most} %, and is no better than a random pick in {blind}")
+    assert f"Two publishers, one of which contributes {share.max()} of the {share.sum()} config" in said["cell-09"]
+    assert len(share) == 2
+    assert (
+        f"{numbers.get(len(wide))} of these cases ran on 256 GPUs or more, as your run will. In these cases, our "
         f"first choice takes {least} to {most} % longer than the best, and in {numbers.get(blind)} of the "
-        f"{numbers.get(len(wide))} it is no better than a"
-        in words["cell-27"].replace("Seven of", "seven of")
-        and "Each row is the mean of cases that differ in the number of GPUs and in kernels." in words["cell-27"]
-        and len(every[["model", "seq_len"]].drop_duplicates()) == rows < len(every)
+        f"{numbers.get(len(wide))} it is no better than a" in said["cell-27"].replace("Seven of", "seven of")
     )
-
-
-def test_the_order_is_less_certain_on_many_gpus():
-    every, line = cb.accuracy(by="layouts", kind="transformer"), words("08", "cell-26")
-    said, rows = SAID, len(table("08", "cell-26"))
-    assert orders(line, every, said, rows)
-
-
-def software_decides(ways: pd.DataFrame, offers: pd.DataFrame, said: str, record: dict[str, str]) -> bool:
-    """Whether the software of the offers comes first, and the text says which of the others meets the deadline."""
-    met = {name.split(",")[0]: row.iloc[1] for name, row in ways.iterrows()}
-    return (
-        ways.iloc[0, 0] == offers[DAYS]["1,024 GPUs"]
-        and all(name.endswith(", 1,024 GPUs") for name in ways.index)
-        and all(answer(*interval(row.iloc[0])[::2], 30) == row.iloc[1] for _, row in ways.iterrows())
-        and met == {"megatron-core": "by the interval", "torchtitan": "on the edge", "PyTorch FSDP": "no"}
-        and round(interval(ways.iloc[2, 0])[0] - 30) == 2
-        and "The plan assumes NVIDIA's Megatron-Core" in said
-        and "FSDP shards the gradients as well, so ZeRO 1 is not an option)." in said
-        and "The other two engines use FlashAttention 2 instead of 3." in said
-        and "Even by the estimate, neither is sure to meet the deadline: torchtitan finishes within an hour of the "
-        "deadline, and PyTorch FSDP, whose kernels are not fused, finishes two days late."
-        in said
-        and "software = megatron-core" in record["Load"]
-        and "; attention = flash3" in record["Load"]
-        and record["What would change it"].startswith("other software, ")
-    )
+    assert "Each row is the mean of cases that differ in the number of GPUs and in kernels." in said["cell-27"]
+    assert len(every[["model", "seq_len"]].drop_duplicates()) == rows < len(every)
 
 
 def answer(days: float, top: float, deadline: float) -> str:
@@ -321,13 +279,29 @@ def answer(days: float, top: float, deadline: float) -> str:
 
 
 def test_the_software_decides_more_than_the_interval():
+    """The software of the offers comes first, and the text says which of the others meets the deadline."""
     ways, offers, record, said = (
         table("08", "software"),
         read()["offers"],
         decision("08", "record-form"),
         SAID["cell-14"],
     )
-    assert software_decides(ways, offers, said, record)
+    met = {name.split(",")[0]: row.iloc[1] for name, row in ways.iterrows()}
+    assert ways.iloc[0, 0] == offers[DAYS]["1,024 GPUs"]
+    assert all(name.endswith(", 1,024 GPUs") for name in ways.index)
+    assert all(answer(*interval(row.iloc[0])[::2], 30) == row.iloc[1] for _, row in ways.iterrows())
+    assert met == {"megatron-core": "by the interval", "torchtitan": "on the edge", "PyTorch FSDP": "no"}
+    assert round(interval(ways.iloc[2, 0])[0] - 30) == 2
+    assert "The plan assumes NVIDIA's Megatron-Core" in said
+    assert "FSDP shards the gradients as well, so ZeRO 1 is not an option)." in said
+    assert "The other two engines use FlashAttention 2 instead of 3." in said
+    assert (
+        "Even by the estimate, neither is sure to meet the deadline: torchtitan finishes within an hour of the "
+        "deadline, and PyTorch FSDP, whose kernels are not fused, finishes two days late." in said
+    )
+    assert "software = megatron-core" in record["Load"]
+    assert "; attention = flash3" in record["Load"]
+    assert record["What would change it"].startswith("other software, ")
     for name, row in ways.iterrows():
         job = dict(global_batch=512, software=name.split(",")[0])
         run = cb.planning.plan_run("llama3_70b", "h100-sxm", 1024, 2e12, **job, **WAYS[job["software"]])
@@ -340,30 +314,16 @@ def test_the_software_decides_more_than_the_interval():
     assert "attention = flash2" in run.assumed, "torchtitan's kernel is that of the row of FSDP"
 
 
-def reserved(said: str, line: str) -> bool:
-    """Whether the text gives the bills of a reservation until the deadline: GPUs times hours times printed price."""
-    price, (hours, least, more) = float(re.match(r"\$([\d.]+) per GPU hour", line)[1]), (720, 960, 1024)
-    bills = [f"<span>\\$</span>{count * hours * price / 1e6:.2f} million" for count in (least, more)]
-    product = f"take only {least}: they cost {least} × {hours} h × <span>\\$</span>{price:.2f} = {bills[0]}"
-    product += f", and {more:,} cost {bills[1]}"
-    return f"If you reserve the GPUs for all {hours // 24} days, {product}." in said
-
-
-def by_the_hour(said: str, line: str) -> bool:
-    """Whether the text gives what all GPUs cost more by the hour, how much sooner they end, and the cost of a day."""
+def test_all_gpus_by_the_hour_cost_little_more_and_end_sooner():
+    """The text gives what all GPUs cost more by the hour, how much sooner they end, and the cost of a day."""
+    said, line = SAID["cell-14"], words("08", "offers")
     more, sooner = re.search(r": \+([\d,]+) dollars, -([\d.]+) days", line).groups()
     day = float(more.replace(",", "")) / float(sooner)
-    return (
+    assert (
         f"1,024 GPUs cost <span>\\$</span>{more} more than 960 (less than 0.1 %) and finish {sooner} days sooner. "
-        "Each day gained costs less than <span>\\$</span>1,000."
-        in said
-        and 900 < day < 1000
+        "Each day gained costs less than <span>\\$</span>1,000." in said
     )
-
-
-def test_all_gpus_by_the_hour_cost_little_more_and_end_sooner():
-    said, line = SAID["cell-14"], words("08", "offers")
-    assert by_the_hour(said, line)
+    assert 900 < day < 1000
     few, all_ = (
         cb.planning.plan_run(
             "llama3_70b", "h100-sxm", n, 2e12, global_batch=n // 16 * 2 * round(256 / (n // 16))
@@ -400,46 +360,41 @@ def test_the_record_takes_the_cheaper_and_faster_offer_and_uses_figures_of_the_r
 
 
 def test_a_reservation_costs_more_than_the_bill_by_the_hour():
+    """The text gives the bills of a reservation until the deadline: GPUs times hours times printed price."""
     said, line = SAID["cell-14"], words("08", "plans")
-    assert reserved(said, line)
-
-
-def few_per_cent(short: pd.DataFrame, said: str) -> bool:
-    """Whether the text states by how much the rows differ, and that the measured order is less certain than that."""
-    most = max(int(text) for text in short["slower than the first [%]"])
-    return f"in these rows differ by at most about {most} %, which is too little for the order to be certain" in said
+    price, (hours, least, more) = float(re.match(r"\$([\d.]+) per GPU hour", line)[1]), (720, 960, 1024)
+    bills = [f"<span>\\$</span>{count * hours * price / 1e6:.2f} million" for count in (least, more)]
+    product = f"take only {least}: they cost {least} × {hours} h × <span>\\$</span>{price:.2f} = {bills[0]}"
+    product += f", and {more:,} cost {bills[1]}"
+    assert f"If you reserve the GPUs for all {hours // 24} days, {product}." in said
 
 
 def test_the_rows_differ_by_less_than_the_order_is_certain():
+    """The text states by how much the rows differ, and that the measured order is less certain than that."""
     short, said = read()["short"], SAID["cell-09"]
-    assert few_per_cent(short, said)
+    most = max(int(text) for text in short["slower than the first [%]"])
+    assert f"in these rows differ by at most about {most} %, which is too little for the order to be certain" in said
     chosen = table("08", "cell-26")["our first choice"].astype(float)
     assert chosen.max() > 1.05
 
 
-def background(storage: pd.DataFrame, waste: pd.DataFrame, words: str, change: str) -> bool:
-    """Whether a checkpoint in the background costs what the text says, and the deadline is met with it."""
+def test_a_checkpoint_in_the_background_comes_before_faster_storage():
+    """A checkpoint in the background costs what the text says, and the deadline is met with it."""
+    storage, waste, words = table("08", "storage"), read()["waste"], SAID["cell-20"]
+    change = decision("08", "record-form")["What would change it"]
     write, hours = float(storage.iloc[3, 0]), float(waste.iloc[0]["a failure every [h]"])
     half = float(waste.iloc[0]["checkpoint every [min]"]) * 60 / 2
     lost = (half + write) / 3600 / hours
     useful = 1 - lost - float(waste.iloc[0][RESTARTS]) / 100
     top = float(storage.iloc[3, 2]) * interval(storage.iloc[3, 1])[0] / 100 / useful
     said = rf"$({half:.0f} + {write:.0f})\ \text{{s}} / {hours}\ \text{{h}}$, or half a per cent of the time, and"
-    return (
-        storage.index[3] == "10 GB/s"
-        and said in words
-        and 0.004 < lost < 0.006
-        and top < 29.5
-        and "The plan does not assume background writes." in words
-        and "write checkpoints in the background, as in [recipe 02]" in words
-        and "checkpoints written in the background" in change
-    )
-
-
-def test_a_checkpoint_in_the_background_comes_before_faster_storage():
-    storage, waste, words = table("08", "storage"), read()["waste"], SAID["cell-20"]
-    change = decision("08", "record-form")["What would change it"]
-    assert background(storage, waste, words, change)
+    assert storage.index[3] == "10 GB/s"
+    assert said in words
+    assert 0.004 < lost < 0.006
+    assert top < 29.5
+    assert "The plan does not assume background writes." in words
+    assert "write checkpoints in the background, as in [recipe 02]" in words
+    assert "checkpoints written in the background" in change
 
 
 def test_an_interval_of_an_hour_is_that_of_half_as_many_gpus():
@@ -461,15 +416,10 @@ def test_the_badge_of_failures_counts_the_rates_that_were_read():
     assert (recalled, len(how)) == (3, 5)
 
 
-def panel_is_introduced(said: str, top: float, days: list[float]) -> bool:
-    """Whether the days to spare are those of the table, and the largest cluster is slower as the text says."""
-    return f"at the top of the interval, {30 - top:.1f} days remain." in said and (
-        ("On 16,384 GPUs, the run is slower than on 8,192" in said) == (days[1] > days[0])
-    )
-
-
 def test_the_words_before_the_panel_follow():
+    """The days to spare are those of the table, and the largest cluster is slower as the text says."""
     said, top = SAID["panel-md"], interval(read()["offers"][DAYS]["1,024 GPUs"])[2]
     job = dict(global_batch=512)
     days = [cb.planning.plan_run("llama3_70b", "h100-sxm", n, 2e12, **job).table.days[0] for n in (8192, 16384)]
-    assert panel_is_introduced(said, top, days)
+    assert f"at the top of the interval, {30 - top:.1f} days remain." in said
+    assert ("On 16,384 GPUs, the run is slower than on 8,192" in said) == (days[1] > days[0])

@@ -18,8 +18,31 @@ PRICE = "price of the machine, 10th to 90th percentile"
 PAYS, SPOT = "Share of hours from which owning pays", "One spot H100 in place of the three"
 
 
-def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether the choice is every offer whose interval overlaps that of the cheapest, and each figure is repeated."""
+def owned(offers: pd.DataFrame, cost: dict[str, float], record: dict[str, str]) -> bool:
+    """Whether each purchase states the hours that others must fill, and the share of hours from which it pays."""
+    rents = sorted((name for name in cost if "per hour" in offers[PRICED][name]), key=cost.__getitem__)
+    gaps = re.findall(r"([\w-]+) (\d+) of the (\d+) % planned", record["Hours that others must fill"])
+    text, _, rent = record[PAYS].partition(", against ")
+    band = r"([\w-]+) (\S+)(?: %)? \((\S+)(?: %)? to (\S+?)(?: %)?\)"
+    pays = {name: ends for name, *ends in re.findall(band, text)}
+    server = re.fullmatch(r"(\d+) \((\d+) to (\d+)\)", table("09", "breakeven")[EVEN]["cloud-h100"])
+    return (
+        {name for name, *_ in gaps} == set(pays) == set(cost) - set(rents)
+        and rent == rents[0]
+        and pays["on-premises-h100"] == [share if int(share) <= 100 else "never" for share in server.groups()]
+        and all(
+            abs(float(left) - (float(use) - float(offers[BUSY][name]))) <= 1
+            # The median of a ratio of samples is not quite the ratio of their medians.
+            and abs(float(pays[name][0]) - float(use) * cost[name] / cost[rent]) < 3
+            for name, left, use in gaps
+        )
+    )
+
+
+def test_the_record_follows_from_the_offers():
+    """The choice is every offer whose interval overlaps that of the cheapest, and each figure is repeated."""
+    offers = table("09", "choices")
+    record = decision("09")
     column = next(name for name in offers if "80 %" in name)
     cost = {}
     for name, text in offers[column].items():
@@ -44,84 +67,53 @@ def follows(offers: pd.DataFrame, record: dict[str, str]) -> bool:
     server = offers[PRICED]["on-premises-h100"].partition(", ")[2].partition(";")[0]
     old = f"a current quote for on-premises-h100 (our prices of its GPUs are of {server}), a measured use"
     asked = re.search(r"20\d\d", server) is not None and record["What would change it"].startswith(old)
-    return chosen and quoted and asked and owned(offers, {name: usd[0] for name, usd in cost.items()}, record)
-
-
-def owned(offers: pd.DataFrame, cost: dict[str, float], record: dict[str, str]) -> bool:
-    """Whether each purchase states the hours that others must fill, and the share of hours from which it pays."""
-    rents = sorted((name for name in cost if "per hour" in offers[PRICED][name]), key=cost.__getitem__)
-    gaps = re.findall(r"([\w-]+) (\d+) of the (\d+) % planned", record["Hours that others must fill"])
-    text, _, rent = record[PAYS].partition(", against ")
-    band = r"([\w-]+) (\S+)(?: %)? \((\S+)(?: %)? to (\S+?)(?: %)?\)"
-    pays = {name: ends for name, *ends in re.findall(band, text)}
-    server = re.fullmatch(r"(\d+) \((\d+) to (\d+)\)", table("09", "breakeven")[EVEN]["cloud-h100"])
-    return (
-        {name for name, *_ in gaps} == set(pays) == set(cost) - set(rents)
-        and rent == rents[0]
-        and pays["on-premises-h100"] == [share if int(share) <= 100 else "never" for share in server.groups()]
-        and all(
-            abs(float(left) - (float(use) - float(offers[BUSY][name]))) <= 1
-            # The median of a ratio of samples is not quite the ratio of their medians.
-            and abs(float(pays[name][0]) - float(use) * cost[name] / cost[rent]) < 3
-            for name, left, use in gaps
-        )
-    )
-
-
-def test_the_record_follows_from_the_offers():
-    assert follows(table("09", "choices"), decision("09"))
-
-
-def pays_in_two_years(cheque: float, staff: float, rent: float, words: str) -> bool:
-    """Whether full rent buys the server in one to two years, however much the staff takes, as the vote says."""
-    running = 8766 * (rent - 0.7)  # of a year, day and night [$]
-    spans = cheque / running, cheque / (running - staff)
-    return (
-        "after two years of full rent it has paid for itself" in words
-        and "that holds for a machine that works day and" in words
-        and 1 < spans[0] < spans[1] < 2
-    )
+    assert chosen
+    assert quoted
+    assert asked
+    assert owned(offers, {name: usd[0] for name, usd in cost.items()}, record)
 
 
 def test_full_rent_pays_for_the_server_in_two_years_and_not_in_one():
+    """Full rent buys the server in one to two years, however much the staff takes, as the vote says."""
     offers, owned = table("09", "choices"), table("09", "ownership")
     cheque = float(offers[CHEQUE]["on-premises-h100"].replace(",", ""))
     column = owned["on-premises-h100 [thousand $]"].astype(float)
     staff = 1e3 * (column["staff"] + column["maintenance"]) / 3
     rent = float(table("09", "breakeven").iloc[0, 0].split()[0])
-    assert staff == pytest.approx(42_000, rel=0.02) and pays_in_two_years(cheque, staff, rent, SAID["predict3"])
-
-
-def shares_of_power(printed: str, owned: pd.DataFrame) -> bool:
-    """Whether the printed share of power and cooling is that of the parts of the table, and its total their sum."""
-    server = owned["on-premises-h100 [thousand $]"].astype(float)
-    parts = server.drop("total")
-    share = 100 * parts[["electricity", "cooling"]].sum() / parts.sum()
-    return f"Power and cooling: {share:.0f} % of the cost here;" in printed and abs(parts.sum() - server["total"]) < 0.3
+    assert staff == pytest.approx(42_000, rel=0.02)
+    words = SAID["predict3"]
+    running = 8766 * (rent - 0.7)  # of a year, day and night [$]
+    spans = cheque / running, cheque / (running - staff)
+    assert "after two years of full rent it has paid for itself" in words
+    assert "that holds for a machine that works day and" in words
+    assert 1 < spans[0] < spans[1] < 2
 
 
 def test_the_share_of_power_is_of_the_parts_and_not_of_their_total_too():
+    """The printed share of power and cooling is that of the parts of the table, and its total their sum."""
     printed, owned = words("09", "power"), table("09", "ownership")
-    assert shares_of_power(printed, owned)
-
-
-def draws(printed: str, words: str) -> bool:
-    """Whether the text repeats the rated power of the workstation, its host included, and the draw at full load."""
-    rated, full = re.search(r"rated at ([\d.]+) kW, about ([\d.]+) kW at full load", printed).groups()
-    cards = 6 * cb.accelerator("rtx-4090").tdp_watts / 1e3
-    return (
-        f"and their host are rated at {rated} kW and, by our estimate, draw about {full} kW at full load" in words
-        and cards < float(full) < 0.9 * float(rated)
-    )
+    server = owned["on-premises-h100 [thousand $]"].astype(float)
+    parts = server.drop("total")
+    share = 100 * parts[["electricity", "cooling"]].sum() / parts.sum()
+    assert f"Power and cooling: {share:.0f} % of the cost here;" in printed
+    assert abs(parts.sum() - server["total"]) < 0.3
 
 
 def test_the_rated_power_of_the_workstation_is_not_called_its_draw():
+    """The text repeats the rated power of the workstation, its host included, and the draw at full load."""
     printed = words("09", "power")
-    assert draws(printed, SAID["summary"])
+    rated, full = re.search(r"rated at ([\d.]+) kW, about ([\d.]+) kW at full load", printed).groups()
+    cards = 6 * cb.accelerator("rtx-4090").tdp_watts / 1e3
+    assert (
+        f"and their host are rated at {rated} kW and, by our estimate, draw about {full} kW at full load"
+        in SAID["summary"]
+    )
+    assert cards < float(full) < 0.9 * float(rated)
 
 
-def ordered(ends: pd.DataFrame, words: str) -> bool:
-    """Whether the text asks for the figures in the order in which they move the cost, the price with its five rows."""
+def test_the_figures_are_asked_for_in_the_order_of_what_they_move():
+    """The text asks for the figures in the order in which they move the cost, the price with its five rows."""
+    ends = table("09", "tornado")
     moved = {
         name: abs(float(high.replace(",", "")) - float(low.replace(",", ""))) for name, low, high in ends.itertuples()
     }
@@ -132,16 +124,19 @@ def ordered(ends: pd.DataFrame, words: str) -> bool:
     asked = (
         "*Ask about use first, then for quotes for the rent and the server, and finally about years of use and staff.*"
     )
-    return asked in words and sizes == sorted(sizes, reverse=True)
+    assert asked in SAID["explain4"]
+    assert sizes == sorted(sizes, reverse=True)
 
 
-def test_the_figures_are_asked_for_in_the_order_of_what_they_move():
+TASK = dict(epochs=3, runs=8, deadline="7 d", region="us", seq=2048, years=2, utilisation=0.8)
+
+
+def test_the_highest_price_of_a_server_costs_its_lead_over_the_cloud():
+    """Text and vote say what the highest price would add to the cost at medians, and beside the cloud."""
+    rented = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=["cloud-h100"], **TASK)
+    cloud = sum(part[0] for part in rented.points["cloud-h100"]["parts"].values())
     ends = table("09", "tornado")
-    assert ordered(ends, SAID["explain4"])
-
-
-def highest(ends: pd.DataFrame, words: str, vote: str, cloud: float) -> bool:
-    """Whether text and vote say what the highest price would add to the cost at medians, and beside the cloud."""
+    words = SAID["explain4"]
     row = next(name for name in ends.index if name.startswith("ends of our"))
     count, low, high = re.fullmatch(r"ends of our (\d+) prices: \$([\d,]+) or \$([\d,]+)", row).groups()
     listed = cb.table("hardware_prices").query("accelerator_key == 'h100-sxm' and date >= '2024-07-31'")
@@ -149,32 +144,23 @@ def highest(ends: pd.DataFrame, words: str, vote: str, cloud: float) -> bool:
     medians = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=["on-premises-h100"], **TASK)
     cost = sum(part[0] for part in medians.points["on-premises-h100"]["parts"].values())
     dear, most = (float(ends.iloc[:, 1][name].replace(",", "")) / cost for name in (row, PRICE))
-    return (
-        (int(count), low, high) == (len(usd), f"{usd.min():,.0f}", f"{usd.max():,.0f}")
-        and f"our {['', '', '', '', '', 'five'][len(usd)]} prices, it raises the cost by up to a quarter. "
-        f"The highest of the five, {high} dollars for a"
-        in words
-        and "dgx-h100" in top["locator"]
-        and "a complete DGX, is above that range. Such a price would raise the cost by a third, to about the cost of"
-        in words
-        and 1.3 < dear < 1.37
-        and "Between the 10th and the 90th percentile of our five prices, it raises the cost" in words
-        and 1.2 < most < 1.27
-        and usd.quantile(0.9) < usd.max()
-        and abs(dear * cost / cloud - 1) < 0.02
-        and "even the highest of our five prices, half above the median, would raise" in vote
-        and 1.45 < usd.max() / usd.median() < 1.55
+    assert (int(count), low, high) == (len(usd), f"{usd.min():,.0f}", f"{usd.max():,.0f}")
+    assert (
+        f"our {['', '', '', '', '', 'five'][len(usd)]} prices, it raises the cost by up to a quarter. "
+        f"The highest of the five, {high} dollars for a" in words
     )
-
-
-TASK = dict(epochs=3, runs=8, deadline="7 d", region="us", seq=2048, years=2, utilisation=0.8)
-
-
-def test_the_highest_price_of_a_server_costs_its_lead_over_the_cloud():
-    rented = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=["cloud-h100"], **TASK)
-    cloud = sum(part[0] for part in rented.points["cloud-h100"]["parts"].values())
-    ends = table("09", "tornado")
-    assert highest(ends, SAID["explain4"], SAID["predict4"], cloud)
+    assert "dgx-h100" in top["locator"]
+    assert (
+        "a complete DGX, is above that range. Such a price would raise the cost by a third, to about the cost of"
+        in words
+    )
+    assert 1.3 < dear < 1.37
+    assert "Between the 10th and the 90th percentile of our five prices, it raises the cost" in words
+    assert 1.2 < most < 1.27
+    assert usd.quantile(0.9) < usd.max()
+    assert abs(dear * cost / cloud - 1) < 0.02
+    assert "even the highest of our five prices, half above the median, would raise" in SAID["predict4"]
+    assert 1.45 < usd.max() / usd.median() < 1.55
 
 
 def test_the_price_of_the_server_is_told_with_all_that_is_said_about_it():
@@ -253,34 +239,29 @@ def test_the_costs_are_up_to_a_tenth_above_what_the_medians_give():
         assert 1.02 < float(text.split()[0].replace(",", "")) / middle < 1.1
 
 
-def narrowed(words: str, rent: float) -> bool:
-    """Whether a quote for the rent narrows the interval of the cloud to less than half, and no other is as wide."""
-    wide, quoted = offered().frame(), offered(**{"cloud-h100": rent}).frame().loc["cloud-h100"]
+def test_a_quote_for_the_rent_narrows_the_interval_of_the_cloud():
+    """A quote for the rent narrows the interval of the cloud to less than half, and no other is as wide."""
+    wide, quoted = offered().frame(), offered(**{"cloud-h100": 2.99}).frame().loc["cloud-h100"]
     factors = wide["usd_high"] / wide["usd_low"]
     halved = quoted["usd_high"] - quoted["usd_low"] < 0.5 * (wide["usd_high"] - wide["usd_low"])["cloud-h100"]
     text = "the cloud has the widest interval. A quote for the rent narrows that interval by more than half."
-    return text in words and factors.idxmax() == "cloud-h100" and halved
+    assert text in SAID["decide"]
+    assert factors.idxmax() == "cloud-h100"
+    assert halved
 
 
-def test_a_quote_for_the_rent_narrows_the_interval_of_the_cloud():
-    assert narrowed(SAID["decide"], 2.99)
-
-
-def by_the_ninetieth(words: str, rent: str) -> bool:
-    """Whether the text repeats the 90th percentile of rents in the table, and the share of hours that follows."""
+def test_the_dearest_tenth_of_rents_is_that_of_the_lists():
+    """The text repeats the 90th percentile of rents in the table, and the share of hours that follows."""
+    rent = table("09", "breakeven").iloc[0, 0]
     dear = float(re.fullmatch(r"[\d.]+ \([\d.]+ to ([\d.]+)\)", rent)[1])
     lists = cb.table("cloud_prices").query("accelerator_key == 'h100-sxm' and date >= '2025-11'")
     listed = 8 * (lists["usd_per_hour"] / lists["devices"]).dropna()
     share = 100 * 123_000 / (8766 * (dear - 0.7))
-    return (
-        f"At the 90th percentile of rental prices, {dear:.0f} dollars, a use of {share:.0f} % would be enough." in words
-        and abs(listed.quantile(0.9) - dear) < 0.1
+    assert (
+        f"At the 90th percentile of rental prices, {dear:.0f} dollars, a use of {share:.0f} % would be enough."
+        in SAID["byhand3"]
     )
-
-
-def test_the_dearest_tenth_of_rents_is_that_of_the_lists():
-    rent = table("09", "breakeven").iloc[0, 0]
-    assert by_the_ninetieth(SAID["byhand3"], rent)
+    assert abs(listed.quantile(0.9) - dear) < 0.1
 
 
 def test_beside_the_three_offers_one_spot_gpu_is_cheapest_in_most_samples():
@@ -322,28 +303,23 @@ def test_one_spot_gpu_is_in_time_and_named_where_it_costs_less_than_each_offer()
     assert f"about {said[4]} hours, interruptions included" in text and "less than any of your three offers" in text
 
 
-def stated(ends: pd.DataFrame, words: str, record: dict[str, str]) -> bool:
-    """Whether table, text and record state the years over which a purchase is spread, and the administrator's ends."""
+def test_the_years_of_use_of_a_purchase_are_stated():
+    """Table, text and record state the years over which a purchase is spread, and the administrator's ends."""
+    ends, record = table("09", "tornado"), decision("09")
     places = ["workstation-6", "on-premises-h100", "cloud-h100"]
     found = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=places, **TASK)
     (short, long), (least, most) = (
         found.tornado("on-premises-h100").set_index("figure").loc[name, ["low", "high"]] for name in ("life", "staff")
     )
-    return (
-        f"years of use: {short:g} or {long:g}" in ends.index
-        and f"administrator: ${least:,.0f} or ${most:,.0f} per year" in ends.index
-        and f"because a purchase is spread over {short:g} to {long:g} years of use" in words
-        and f"fewer years of use than {short:g} to {long:g}, " in record["What would change it"]
-    )
+    assert f"years of use: {short:g} or {long:g}" in ends.index
+    assert f"administrator: ${least:,.0f} or ${most:,.0f} per year" in ends.index
+    assert f"because a purchase is spread over {short:g} to {long:g} years of use" in SAID["decide"]
+    assert f"fewer years of use than {short:g} to {long:g}, " in record["What would change it"]
 
 
-def test_the_years_of_use_of_a_purchase_are_stated():
-    ends, record = table("09", "tornado"), decision("09")
-    assert stated(ends, SAID["decide"], record)
-
-
-def paid(record: dict[str, str]) -> bool:
-    """Whether the record gives the money paid if nobody shares: the whole purchase, and what it costs to run."""
+def test_the_record_says_what_is_paid_if_nobody_shares_and_nothing_is_left():
+    """The record gives the money paid if nobody shares: the whole purchase, and what it costs to run."""
+    record = decision("09")
     task = TASK | {"utilisation": None}
     places = ["on-premises-h100", "workstation-6"]
     found = cb.planning.where_to_run("llama3.2_3b", "ultrachat-200k", places=places, **task)
@@ -353,21 +329,17 @@ def paid(record: dict[str, str]) -> bool:
         {name: float(usd.replace(",", "")) for name, usd in re.findall(r"([\w-]+) \$([\d,]+)", record[row])}
         for row in ("If nobody shares", "To pay at once")
     )
-    return (
+    assert (
         record.get("Paid in 2 years if nobody shares")
         == f"{money}, of which nothing comes back if the machine is then worth nothing"
-        and all(usd > cheque[name] > alone[name] for name, usd in last.items())
-        and last["on-premises-h100"] > 1.5 * alone["on-premises-h100"]
     )
-
-
-def test_the_record_says_what_is_paid_if_nobody_shares_and_nothing_is_left():
-    assert paid(decision("09"))
+    assert all(usd > cheque[name] > alone[name] for name, usd in last.items())
+    assert last["on-premises-h100"] > 1.5 * alone["on-premises-h100"]
     assert "you lose everything that you have paid, which the record lists as *Paid*" in SAID["decide"]
 
 
-def fits_on_six(words: str) -> bool:
-    """Whether six gaming cards hold the job with all three shared or with layers split, but not with states alone."""
+def test_six_gaming_cards_share_more_than_the_optimiser_states():
+    """Six gaming cards hold the job with all three shared or with layers split, but not with states alone."""
     same = dict(devices=6, seq=2048, global_batch=24, micro_batch=1)
     cards = {
         (tp, zero): str(cb.train_step("llama3.2_3b", "rtx-4090", tp=tp, zero=zero, **same).fits)
@@ -378,15 +350,14 @@ def fits_on_six(words: str) -> bool:
         "shard weights, gradients and optimiser states (ZeRO stage 3). Sharding the optimiser states alone "
         "(stage 1) would not be enough. If each layer is also split across two cards, stage 1 is enough."
     )
-    return text in words and cards == {(1, 1): "no", (1, 3): "yes", (2, 1): "yes"}
+    assert text in SAID["explain1"]
+    assert cards == {(1, 1): "no", (1, 3): "yes", (2, 1): "yes"}
 
 
-def test_six_gaming_cards_share_more_than_the_optimiser_states():
-    assert fits_on_six(SAID["explain1"])
-
-
-def splits_layers(offers: pd.DataFrame, record: dict[str, str], words: str) -> bool:
-    """Whether split layers would shorten the workstation's run by a quarter and put its median below the server's."""
+def test_the_layout_that_is_left_out_would_change_the_order():
+    """Split layers would shorten the workstation's run by a quarter and put its median below the server's."""
+    page, offers, record = nbformat.read(FOLDER / "09-where-to-run.ipynb", 4), table("09", "choices"), decision("09")
+    words = next(cell.source for cell in page.cells if "Other layouts" in cell.source)
     step = cb.train_step("llama3.2_3b", "rtx-4090", devices=6, seq=2048, global_batch=24)
     hours = 3 * 207_865 / 24 * step.point / 3600
     planned = float(re.search(r"workstation-6 4 per GPU, ([\d.]+) h per run", record["Workload"])[1])
@@ -394,18 +365,10 @@ def splits_layers(offers: pd.DataFrame, record: dict[str, str], words: str) -> b
     usd = {name: float(text.partition(" ")[0].replace(",", "")) for name, text in offers[column].items()}
     others = [cost for name, cost in usd.items() if name != "workstation-6"]
     told = "a run is predicted to take a quarter less time, which would make the workstation the cheapest of the three"
-    return (
-        str(step.assumed.taken["tp"]) == "2"
-        and hours / planned == pytest.approx(0.75, abs=0.02)
-        and usd["workstation-6"] * hours / planned < min(others) < usd["workstation-6"]
-        and told in words
-    )
-
-
-def test_the_layout_that_is_left_out_would_change_the_order():
-    page, offers, record = nbformat.read(FOLDER / "09-where-to-run.ipynb", 4), table("09", "choices"), decision("09")
-    words = next(cell.source for cell in page.cells if "Other layouts" in cell.source)
-    assert splits_layers(offers, record, words)
+    assert str(step.assumed.taken["tp"]) == "2"
+    assert hours / planned == pytest.approx(0.75, abs=0.02)
+    assert usd["workstation-6"] * hours / planned < min(others) < usd["workstation-6"]
+    assert told in words
 
 
 def test_panel_and_record_compare_by_one_rule():
@@ -421,15 +384,12 @@ def test_panel_and_record_compare_by_one_rule():
     assert told in said["hook"]
 
 
-def updates(words: str, record: dict[str, str]) -> bool:
-    """Whether the text gives the conversations of each update, the batches of the record times the GPUs."""
+def test_the_text_says_how_often_each_option_updates_the_weights():
+    """The text gives the conversations of each update, the batches of the record times the GPUs."""
+    record = decision("09")
     batch = dict(re.findall(r"([\w-]+) (\d+) per GPU", record["Workload"]))
     spot = re.search(r"per run at batch (\d+)", record[SPOT])[1]
     eight, six = 8 * int(batch["on-premises-h100"]), 6 * int(batch["workstation-6"])
     text = f"every {eight} conversations, six gaming cards every {six}, and one spot GPU every {spot}. Check"
-    return text in words and batch["cloud-h100"] == batch["on-premises-h100"]
-
-
-def test_the_text_says_how_often_each_option_updates_the_weights():
-    record = decision("09")
-    assert updates(SAID["summary"], record)
+    assert text in SAID["summary"]
+    assert batch["cloud-h100"] == batch["on-premises-h100"]

@@ -23,15 +23,18 @@ def costs(offers: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
     return found
 
 
-def follows(offers: pd.DataFrame, apis: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether the choice is every offer that the best known price does not beat, in GPUs of the slow end."""
+def test_the_record_follows_from_the_offers():
+    """The choice is every offer that the best known price does not beat, in GPUs of the slow end."""
+    offers = table("10", "offers")
+    apis = table("10", "apis")
+    record = decision("10")
     usd, numbers = costs(offers), {}
     for name in usd:
         point, slow = map(int, re.fullmatch(r"(\d+) \((\d+)\)", offers[COUNT][name]).groups())
         numbers[name] = slow
         rate = float(offers["price [$ per hour]"][name])
-        if slow < point or usd[name][0] != pytest.approx(slow * rate, rel=5e-3):
-            return False
+        assert slow >= point
+        assert usd[name][0] == pytest.approx(slow * rate, rel=5e-3)
     known = [name for name in usd if not offers[PRICED][name].startswith("1 list price,")]
     most = usd[min(known, key=lambda name: usd[name][0])][2]
     tied = {f"{numbers[name]} × {name}" for name, (_, low, _) in usd.items() if low <= most}
@@ -55,11 +58,11 @@ def follows(offers: pd.DataFrame, apis: pd.DataFrame, record: dict[str, str]) ->
         name for name, row in apis.iterrows() if row["cheaper"] == "api" and float(row["API [$ per hour]"]) < least
     ]
     opened = (len(tied) == 1) != record["Choice"].startswith("open:")
-    return named == tied and opened and quoted and hosted and cheap == below
-
-
-def test_the_record_follows_from_the_offers():
-    assert follows(table("10", "offers"), table("10", "apis"), decision("10"))
+    assert named == tied
+    assert opened
+    assert quoted
+    assert hosted
+    assert cheap == below
 
 
 def test_the_number_of_the_record_keeps_the_limit_at_the_slow_end():
@@ -70,84 +73,54 @@ def test_the_number_of_the_record_keeps_the_limit_at_the_slow_end():
     assert few[0] < enough[0] and enough[3] < limit < few[3]
 
 
-def other_weights(offers: pd.Series, text: str, record: dict[str, str]) -> bool:
-    """Whether the page and the record say that the APIs serve a later model of the shape of ours."""
-    return (
-        all(re.search(r"3\.1.8b", name, re.I) for name in offers)
-        and "open model of the same shape" in text
-        and "Both prices below are for Llama 3.1 8B, which needs the same arithmetic as Llama 3 8B" in text
-        and record["Or an API"].endswith("; the API's version of the model may differ")
-    )
-
-
 def test_the_api_serves_other_weights_of_the_same_shape():
+    """The page and the record say that the APIs serve a later model of the shape of ours."""
     rows = cb.table("api_prices").query("model == 'llama3_8b'")
     text, record = SAID["sizingtext"], decision("10")
     assert sorted(rows.provider) == sorted(table("10", "apis").index) and len(rows) == 2
-    assert other_weights(rows.offer, text, record)
-
-
-def short_of(printed: str, text: str) -> bool:
-    """Whether the mean over publishers that is printed is as far from 80 % as the text says."""
-    mean = int(re.search(r"mean over all \d+ publishers: (\d+) % inside", printed)[1])
-    return f"the mean over publishers. That mean, {mean} %, falls a little short." in text and 70 < mean < 80
+    assert all(re.search(r"3\.1.8b", name, re.I) for name in rows.offer)
+    assert "open model of the same shape" in text
+    assert "Both prices below are for Llama 3.1 8B, which needs the same arithmetic as Llama 3 8B" in text
+    assert record["Or an API"].endswith("; the API's version of the model may differ")
 
 
 def test_the_mean_over_publishers_falls_a_little_short():
+    """The mean over publishers that is printed is as far from 80 % as the text says."""
     printed = words("10", "reality")
-    assert short_of(printed, SAID["realitytext"])
+    mean = int(re.search(r"mean over all \d+ publishers: (\d+) % inside", printed)[1])
+    assert f"the mean over publishers. That mean, {mean} %, falls a little short." in SAID["realitytext"]
+    assert 70 < mean < 80
 
 
 SHARES = r"For dense models, (\d+) % of the rows are inside; for mixtures of experts, (\d+) % are."
 
 
-def by_kind(text: str) -> bool:
-    """Whether the text gives the shares of rows inside for dense models and for mixtures, as the rows show them."""
+def test_dense_models_and_mixtures_are_told_apart():
+    """The text gives the shares of rows inside for dense models and for mixtures, as the rows show them."""
+    text = SAID["realitytext"]
     facts = cb.table("inference").set_index("id")[["parameters", "active_parameters"]]
     rows = cb.table("validation_generation_rows").set_index("id").join(facts)
     inside = rows["full"].astype(float).abs() <= rows["half_80"].astype(float)
     sparse = rows["active_parameters"].astype(float) < rows["parameters"].astype(float)
     shares = [round(100 * inside[kind].mean()) for kind in (~sparse, sparse)]
-    return [int(share) for share in re.search(SHARES, text).groups()] == shares
+    assert [int(share) for share in re.search(SHARES, text).groups()] == shares
 
 
-def test_dense_models_and_mixtures_are_told_apart():
-    text = SAID["realitytext"]
-    assert by_kind(text)
-
-
-def counts_services(entry: str, page: str) -> bool:
-    """Whether the record counts rates of published services as the page on accuracy does."""
+def test_the_record_counts_published_services_as_the_page_on_accuracy_does():
+    """The record counts rates of published services as the page on accuracy does."""
+    entry = decision("10")["Load test most like yours"]
+    page = " ".join((FOLDER.parent / "docs" / "accuracy.md").read_text(encoding="utf-8").split())
     inside, rates, dense = re.search(
         r"services, (\d+) of (\d+) are inside, among them all (\d+) of a dense model", entry
     ).groups()
     wide = re.search(r"if its KV cache stores 16 bits, (\d+) of (\d+)\)", entry).groups()
-    return (
-        wide == (str(int(dense) - 1), dense)
-        and "with 16, the rate of 100 clients would be 3 % above the interval" in page
-        and f"Of {rates} rates, {inside} are inside our interval" in page
-        and f"All {dense} rates of Llama 3 70B are inside" in page
-    )
-
-
-def test_the_record_counts_published_services_as_the_page_on_accuracy_does():
-    entry = decision("10")["Load test most like yours"]
-    page = " ".join((FOLDER.parent / "docs" / "accuracy.md").read_text(encoding="utf-8").split())
-    assert counts_services(entry, page)
+    assert wide == (str(int(dense) - 1), dense)
+    assert "with 16, the rate of 100 clients would be 3 % above the interval" in page
+    assert f"Of {rates} rates, {inside} are inside our interval" in page
+    assert f"All {dense} rates of Llama 3 70B are inside" in page
 
 
 OWN, FROM = "own GPUs [$ per hour]", "own pays from [requests/s]"
-
-
-def reached(apis: pd.DataFrame, load: float, most: float) -> bool:
-    """Whether owning pays from the load at which the hours cost the same, and never where the GPUs do not carry it."""
-    for _, row in apis.iterrows():
-        even = load * float(row[OWN].split()[0]) / float(row["API [$ per hour]"])
-        if row[FROM] != "never" and float(row[FROM]) != pytest.approx(even, rel=0.01):
-            return False
-        if (row[FROM] == "never") != (even > most):
-            return False
-    return True
 
 
 def loads() -> tuple[float, float]:
@@ -157,37 +130,16 @@ def loads() -> tuple[float, float]:
 
 
 def test_owning_never_pays_where_the_gpus_do_not_carry_the_load():
+    """Owning pays from the load at which the hours cost the same, and never where the GPUs do not carry it."""
     apis, (load, most) = table("10", "apis"), loads()
-    assert reached(apis, load, most) and list(apis[FROM]).count("never") == 1
+    for _, row in apis.iterrows():
+        even = load * float(row[OWN].split()[0]) / float(row["API [$ per hour]"])
+        assert row[FROM] == "never" or float(row[FROM]) == pytest.approx(even, rel=0.01)
+        assert (row[FROM] == "never") == (even > most)
+    assert list(apis[FROM]).count("never") == 1
     one = float(re.search(r"([\d.]+) requests/s", words("10", "loads"))[1])
     assert most == pytest.approx(
         one * int(re.search(r"\((\d+)\)", table("10", "offers")[COUNT]["h100-sxm"])[1]), rel=0.01
-    )
-
-
-def settles(test: str, offers: pd.DataFrame, stack: str, slow: float, choice: str) -> bool:
-    """Whether one engine is sent its share of what users ask at the slow end, and all open GPUs are tested.
-
-    Users who wait `slow` milliseconds for each further token come back later than those of a faster engine.
-    """
-    prompt, reply = re.search(r"(\d+) \+ (\d+) tokens", stack).groups()
-    users, pause = float(re.search(r"([\d,]+) users", stack)[1].replace(",", "")), 30
-    many = int(re.search(r"\((\d+)\)", offers[COUNT]["h100-sxm"])[1])
-    places, limit = re.search(r"([\d,]+) requests per iteration", stack)[1], re.search(r"TPOT (\d+) ms", stack)[1]
-    flags = dict(re.findall(r"--([\w-]+) ([\w.]+)", test))
-    return (
-        (flags["random-input-len"], flags["random-output-len"]) == (prompt, reply)
-        and flags["max-num-seqs"] == places.replace(",", "")
-        and float(flags["request-rate"]) * int(flags["tensor-parallel-size"])
-        == pytest.approx(users / (pause + int(reply) * slow / 1e3) / many, rel=0.02)
-        and f"{users:,.0f} / (30 s + TTFT + {int(reply) - 1} TPOT) / {many} requests/s" in test
-        and float(flags["num-prompts"]) / float(flags["request-rate"]) > 5 * 60  # longer than ramp-up and drain [s]
-        and flags["metric-percentiles"] == re.search(r"at p(\d+)", stack)[1]
-        and f"checkpoint of {stack.split(',')[0]}" in test
-        and f"{many} × h100-sxm are enough if" in test
-        and "order" not in test
-        and (" or " not in choice.partition(";")[0] or RIVALS in test)
-        and f"TPOT below {limit} ms" in test
     )
 
 
@@ -195,21 +147,38 @@ RIVALS = "Run the same on each GPU that is still open, with its share of the loa
 
 
 def test_the_load_test_is_that_of_the_order():
+    """One engine is sent its share of what users ask at the slow end, and all open GPUs are tested.
+
+    Users who wait `slow` milliseconds for each further token come back later than those of a faster engine."""
     record, offers = decision("10"), table("10", "offers")
     test, stack, choice = record["Load test to run"], record["Stack"], record["Choice"]
     slow = float(re.search(r"\d+ to (\d+)\)$", record["Median TPOT (80 %)"])[1])
-    assert choice.startswith("open: ") and settles(test, offers, stack, slow, choice)
-
-
-def leaves_prompts_out(sizes: pd.DataFrame, load: float, reply: int) -> bool:
-    """Whether the price of a million output tokens is below all that is paid for them, as its heading says."""
-    price = next(name for name in sizes if "per million output tokens" in name)
-    paid = [float(usd) / (3600 * load * reply / 1e6) for usd in sizes["price [$ per hour]"]]
-    below = all(float(each) < 0.8 * whole for each, whole in zip(sizes[price], paid, strict=True))
-    return below == ("prompts extra" in price)
+    assert choice.startswith("open: ")
+    prompt, reply = re.search(r"(\d+) \+ (\d+) tokens", stack).groups()
+    users, pause = float(re.search(r"([\d,]+) users", stack)[1].replace(",", "")), 30
+    many = int(re.search(r"\((\d+)\)", offers[COUNT]["h100-sxm"])[1])
+    places, limit = re.search(r"([\d,]+) requests per iteration", stack)[1], re.search(r"TPOT (\d+) ms", stack)[1]
+    flags = dict(re.findall(r"--([\w-]+) ([\w.]+)", test))
+    assert (flags["random-input-len"], flags["random-output-len"]) == (prompt, reply)
+    assert flags["max-num-seqs"] == places.replace(",", "")
+    assert float(flags["request-rate"]) * int(flags["tensor-parallel-size"]) == pytest.approx(
+        users / (pause + int(reply) * slow / 1e3) / many, rel=0.02
+    )
+    assert f"{users:,.0f} / (30 s + TTFT + {int(reply) - 1} TPOT) / {many} requests/s" in test
+    assert float(flags["num-prompts"]) / float(flags["request-rate"]) > 5 * 60  # longer than ramp-up and drain [s]
+    assert flags["metric-percentiles"] == re.search(r"at p(\d+)", stack)[1]
+    assert f"checkpoint of {stack.split(',')[0]}" in test
+    assert f"{many} × h100-sxm are enough if" in test
+    assert "order" not in test
+    assert " or " not in choice.partition(";")[0] or RIVALS in test
+    assert f"TPOT below {limit} ms" in test
 
 
 def test_the_price_of_output_tokens_says_that_prompts_are_charged_separately():
+    """The price of a million output tokens is below all that is paid for them, as its heading says."""
     sizes, (load, _) = table("10", "slo"), loads()
     reply = int(re.search(r"\+ (\d+) tokens", decision("10")["Stack"])[1])
-    assert leaves_prompts_out(sizes, load, reply)
+    price = next(name for name in sizes if "per million output tokens" in name)
+    paid = [float(usd) / (3600 * load * reply / 1e6) for usd in sizes["price [$ per hour]"]]
+    below = all(float(each) < 0.8 * whole for each, whole in zip(sizes[price], paid, strict=True))
+    assert below == ("prompts extra" in price)

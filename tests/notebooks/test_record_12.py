@@ -5,7 +5,6 @@ import json
 import re
 from typing import Any
 
-import pandas as pd
 import pytest
 from records import FOLDER, decision, interval, sources, table, words
 
@@ -28,87 +27,71 @@ def page() -> dict[str, Any]:
     return shown | money | {"bill": float(bill.replace(",", ""))}
 
 
-def follows(page: dict[str, Any]) -> bool:
-    """Whether savings follow from gains and price, patients are sorted by gain, and the record repeats its patient."""
-    record, row = page["record"], page["triage"].loc[PATIENT]
-    bill = page["gpus"] * page["hour"] * HOURS * page["weeks"]
-    if abs(bill - page["bill"]) > 50:
-        return False
-    gains = {name: interval(text) for name, text in page["triage"].iloc[:, 2].items()}
-    saved = {name: interval(text) for name, text in page["triage"].iloc[:, 3].items()}
+def test_the_record_follows_from_the_page():
+    """The network's share of Farid's step is that of the process that waits least, in text and triage.
+
+    The table leaves open that a neighbour doubles Edith's steps, as the feedback on that vote says.
+
+    Savings follow from gains and price, patients are sorted by gain, and the record repeats its patient.
+    """
+    shown = page()
+    record, row = shown["record"], shown["triage"].loc[PATIENT]
+    bill = shown["gpus"] * shown["hour"] * HOURS * shown["weeks"]
+    assert abs(bill - shown["bill"]) <= 50
+    gains = {name: interval(text) for name, text in shown["triage"].iloc[:, 2].items()}
+    saved = {name: interval(text) for name, text in shown["triage"].iloc[:, 3].items()}
     for name, each in gains.items():
-        if not each[1] <= each[0] <= each[2]:
-            return False
-        if any(abs(usd - bill * (1 - 1 / g)) > 0.035 * bill for usd, g in zip(saved[name], each, strict=True)):
-            return False
+        assert each[1] <= each[0] <= each[2]
+        assert all(abs(usd - bill * (1 - 1 / g)) <= 0.035 * bill for usd, g in zip(saved[name], each, strict=True))
     points = [each[0] for each in gains.values()]
     (gain, low, high), (usd, least, most) = gains[PATIENT], saved[PATIENT]
     limit = float(re.search(r"more than (\d+) %", record["Would prove it wrong, or badly applied"])[1])
     twins = all(
         interval(promised)[1] <= float(measured) <= interval(promised)[2]
-        for measured, promised in page["twins"].iloc[:, 3:].itertuples(index=False)
+        for measured, promised in shown["twins"].iloc[:, 3:].itertuples(index=False)
     )
-    return (
-        points == sorted(points, reverse=True)
-        and record["Run"].endswith("; two cores of a CPU, PyTorch, FP32, a batch of one sample")
-        and cb.table("traces").set_index("patient").design["clara"].endswith("with a batch of one sample")
-        and twins
-        and record["Cause"].startswith(f"{row.iloc[0]}: {row.iloc[1]} %")
-        and record["Gain"] == f"{gain:.1f} times as fast ({low:.1f} to {high:.1f})"
-        and record["Saves"].startswith(f"if Clara's toy were your job: ${usd:,.0f} (${least:,.0f} to ${most:,.0f}) of")
-        and f"of ${page['bill']:,.0f};" in record["Saves"]
-        and ("a larger batch that harms learning" in record["What would change it"]) == (row.iloc[0] == "tiny batch")
-        and page["dates"] in record["Saves"]
-        and abs(limit - 100 / low) < 2
-        and record["Change"].startswith("open") == (low <= 1.05)
-    )
-
-
-def vote_holds(page: dict[str, Any]) -> bool:
-    """Whether the table leaves open that a neighbour doubles Edith's steps, as the feedback on that vote says."""
-    *parts, steps = ([float(text.split()[0]) for text in row] for row in page["pair"].itertuples(index=False))
+    assert points == sorted(points, reverse=True)
+    assert record["Run"].endswith("; two cores of a CPU, PyTorch, FP32, a batch of one sample")
+    assert cb.table("traces").set_index("patient").design["clara"].endswith("with a batch of one sample")
+    assert twins
+    assert record["Cause"].startswith(f"{row.iloc[0]}: {row.iloc[1]} %")
+    assert record["Gain"] == f"{gain:.1f} times as fast ({low:.1f} to {high:.1f})"
+    assert record["Saves"].startswith(f"if Clara's toy were your job: ${usd:,.0f} (${least:,.0f} to ${most:,.0f}) of")
+    assert f"of ${shown['bill']:,.0f};" in record["Saves"]
+    assert ("a larger batch that harms learning" in record["What would change it"]) == (row.iloc[0] == "tiny batch")
+    assert shown["dates"] in record["Saves"]
+    assert abs(limit - 100 / low) < 2
+    assert record["Change"].startswith("open") == (low <= 1.05)
+    *parts, steps = ([float(text.split()[0]) for text in row] for row in shown["pair"].itertuples(index=False))
     stretched = all(edith * steps[1] > 1.3 * anna * steps[0] and abs(edith - anna) <= 2 for anna, edith in parts)
-    said = "Not c): it would look just like this: all parts are longer, and the shares stay the same." in page["vote"]
-    return stretched == said and 1.6 < steps[1] / steps[0] < 2.4
-
-
-def network_holds(page: dict[str, Any]) -> bool:
-    """Whether the network's share of Farid's step is that of the process that waits least, in text and triage."""
-    rows = page["ranks"][page["ranks"].index.str.startswith("Farid")].astype(float)
+    said = "Not c): it would look just like this: all parts are longer, and the shares stay the same." in shown["vote"]
+    assert stretched == said
+    assert 1.6 < steps[1] / steps[0] < 2.4
+    rows = shown["ranks"][shown["ranks"].index.str.startswith("Farid")].astype(float)
     share = round(100 * min(rows.iloc[:, 1] / rows.iloc[:, 2]))
     prose = (FOLDER / "12-bottleneck-clinic.ipynb").read_text(encoding="utf-8")
-    return (
-        page["triage"].loc["Farid"].iloc[1] == f"{share}"
-        and f"or {share} %. The panel and the tables below show this share for him." in prose
-    )
+    assert shown["triage"].loc["Farid"].iloc[1] == f"{share}"
+    assert f"or {share} %. The panel and the tables below show this share for him." in prose
 
 
-def test_the_record_follows_from_the_page():
-    assert follows(page()) and vote_holds(page()) and network_holds(page())
-
-
-def greta_is_told(ranks: pd.DataFrame, triage: pd.DataFrame, asked: str, said: str) -> bool:
-    """Whether vote and text give what a network, and equal shards, could gain for Greta at most."""
+def test_what_a_network_and_equal_shards_can_gain_for_greta():
+    """Vote and text give what a network, and equal shards, could gain for Greta at most."""
+    other = page()
+    ranks, triage, asked = other["ranks"], other["triage"], words("12", "q3")
+    said = SAID["reality"]
     rows = ranks.astype(float)
     work, wait, step = rows.loc[["Greta, process 0", "Greta, process 1"]].to_numpy().T
     even = step[0] / (work.mean() + wait[1])
     low, late = interval(triage.loc["Greta"].iloc[2])[1], 100 * (work[1] - work[0]) / step[0]
     farid = rows.loc["Farid, process 0"]
-    return (
+    assert (
         f"a faster network could remove at most the {wait[1]} of {step[0]} ms that the second one waits, while Farid's "
-        f"could save up to {farid.iloc[1]:.0f} of {farid.iloc[2]:.0f}"
-        in asked
-        and wait[1] > 0.15 * step[1]
-        and f"only the part due to the lateness of her second process, {late:.0f} % of the step" in said
-        and f"at most a factor of {even:.2f}, near the low end of her range" in said
-        and even == pytest.approx(low, abs=0.1)
+        f"could save up to {farid.iloc[1]:.0f} of {farid.iloc[2]:.0f}" in asked
     )
-
-
-def test_what_a_network_and_equal_shards_can_gain_for_greta():
-    other = page()
-    tables, asked = (other["ranks"], other["triage"]), words("12", "q3")
-    assert greta_is_told(*tables, asked, SAID["reality"])
+    assert wait[1] > 0.15 * step[1]
+    assert f"only the part due to the lateness of her second process, {late:.0f} % of the step" in said
+    assert f"at most a factor of {even:.2f}, near the low end of her range" in said
+    assert even == pytest.approx(low, abs=0.1)
     alone = cb.measure.diagnose(cb.measure.patient("greta")[1])
     told = (FOLDER / "facilitator" / "12-bottleneck-clinic.md").read_text(encoding="utf-8")
     assert alone.cause == "communication" and f"(A slow network, at {100 * alone.share:.0f} % of the step:" in told

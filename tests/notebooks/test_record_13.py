@@ -99,7 +99,8 @@ def page() -> list[Any]:
 
 
 def test_the_record_follows_from_the_options():
-    assert follows(*page())
+    options, record, large, price = page()
+    assert follows(options, record, large, price)
 
 
 def test_the_upper_ends_are_those_of_weeks_drawn_again():
@@ -115,8 +116,10 @@ def test_the_upper_ends_are_those_of_weeks_drawn_again():
         assert f"to {np.quantile(waits, 0.9):.1f})" in shown[WAIT][name]
 
 
-def pays_beside_twice(options: pd.DataFrame, record: dict[str, str], said: str) -> bool:
-    """Whether the text on fair share, FIFO and backfill beside twice the GPUs is that of record and table."""
+def test_the_text_says_who_waits_longer_than_with_twice_the_gpus():
+    """The text on fair share, FIFO and backfill beside twice the GPUs is that of record and table."""
+    said = SAID["explain5"]
+    options, record, *_ = page()
     who = next(text for label, text in record.items() if label.startswith("Who pays"))
     fair, bought = (float(re.search(rf"{name} ([\d.]+) h", who)[1]) for name in ("fair, 8 nodes", TWICE))
     jobs, used = map(int, re.search(r"they are (\d+) % of the jobs and take (\d+) % of the GPU time", who).groups())
@@ -125,28 +128,22 @@ def pays_beside_twice(options: pd.DataFrame, record: dict[str, str], said: str) 
     }
     waits = {name: float(text.split()[0]) for name, text in options[WAIT].items()}
     weighted = {name: float(hours) for name, hours in re.findall(r"(\w+, \d+ nodes) ([\d.]+) h", record[WEIGHTED])}
-    return (
+    assert (
         f"They are one job in twenty but take more than half of the GPU time, and wait about {fair:.0f} h under" in said
-        and f"under fair share but {bought:.0f} h with twice the GPUs (*Who pays* in the record)" in said
-        and (jobs, used > 50) == (5, True)
-        and "Weighted by GPU time, the mean wait under fair share is hardly shorter than under FIFO." in said
-        and 0.85 < weighted["fair, 8 nodes"] / weighted["fifo, 8 nodes"] < 1
-        and "In one FIFO queue on the old GPUs, jobs wait about three times as long as with twice the GPUs" in said
-        and 2.5 < waits["fifo, 8 nodes"] / waits[TWICE] < 3.5
-        and "Backfill alone cannot be distinguished from twice the GPUs: with either, the mean wait exceeds the" in said
-        and "exceeds the accepted 8 h in more than one week in ten" in said
-        and ratios["backfill"][1] < 1 < ratios["backfill"][2]
-        and all(float(options[WAIT][name].split()[-1].strip(")")) > 8 for name in ("backfill, 8 nodes", TWICE))
-        and "Only for *fair* is the whole interval in the column *upper end* within 8 h." in said
-        and re.search(r"yes: fair, 8 nodes [\d.]+ \([^)]+\) h; cannot be told: ", record[LIMIT]) is not None
-        and ratios["fair"][2] < 1 < ratios["fifo"][1]
     )
-
-
-def test_the_text_says_who_waits_longer_than_with_twice_the_gpus():
-    said = SAID["explain5"]
-    options, record, *_ = page()
-    assert pays_beside_twice(options, record, said)
+    assert f"under fair share but {bought:.0f} h with twice the GPUs (*Who pays* in the record)" in said
+    assert (jobs, used > 50) == (5, True)
+    assert "Weighted by GPU time, the mean wait under fair share is hardly shorter than under FIFO." in said
+    assert 0.85 < weighted["fair, 8 nodes"] / weighted["fifo, 8 nodes"] < 1
+    assert "In one FIFO queue on the old GPUs, jobs wait about three times as long as with twice the GPUs" in said
+    assert 2.5 < waits["fifo, 8 nodes"] / waits[TWICE] < 3.5
+    assert "Backfill alone cannot be distinguished from twice the GPUs: with either, the mean wait exceeds the" in said
+    assert "exceeds the accepted 8 h in more than one week in ten" in said
+    assert ratios["backfill"][1] < 1 < ratios["backfill"][2]
+    assert all(float(options[WAIT][name].split()[-1].strip(")")) > 8 for name in ("backfill, 8 nodes", TWICE))
+    assert "Only for *fair* is the whole interval in the column *upper end* within 8 h." in said
+    assert re.search(r"yes: fair, 8 nodes [\d.]+ \([^)]+\) h; cannot be told: ", record[LIMIT]) is not None
+    assert ratios["fair"][2] < 1 < ratios["fifo"][1]
 
 
 def test_the_waits_beside_twice_the_gpus_are_those_of_the_package():
@@ -157,50 +154,37 @@ def test_the_waits_beside_twice_the_gpus_are_those_of_the_package():
         assert f"{one.policy} × {one.wait:.2f} ({one.wait_low:.2f} to {one.wait_high:.2f})" in decision("13")[BOUGHT]
 
 
-def varied(printed: str) -> bool:
-    """Whether C² of GPU time and of length are those of the week's jobs, and the factor (1 + C²) / 2 of the former."""
+def test_the_factor_of_waits_follows_from_the_variation_of_gpu_time():
+    """C² of GPU time and of length are those of the week's jobs, and the factor (1 + C²) / 2 of the former."""
+    printed = words("13", "policies")
     found = re.search(r"GPU time of a job = ([\d.]+), of its length alone ([\d.]+): .+ be ([\d.]+) times", printed)
     jobs = cb.planning.cluster("fifo", nodes=8, load=0.8, mix="mixed", skew=2, seed=0).jobs
     length = jobs.end - jobs.start
     squares = [float((taken.std() / taken.mean()) ** 2) for taken in (length * jobs.gpus, length)]
-    return [float(figure) for figure in found.groups()] == pytest.approx([*squares, (1 + squares[0]) / 2], abs=0.06)
-
-
-def test_the_factor_of_waits_follows_from_the_variation_of_gpu_time():
-    printed = words("13", "policies")
-    assert varied(printed)
+    assert [float(figure) for figure in found.groups()] == pytest.approx([*squares, (1 + squares[0]) / 2], abs=0.06)
     assert "gives $C^2$ for the GPU time of our jobs" in SAID["explain1"]
 
 
-def named_medians(printed: str, record: dict[str, str]) -> bool:
-    """Whether every printed or recorded ratio of waits says that it is that of the median week."""
+def test_ratios_of_waits_are_those_of_the_median_week():
+    """Every printed or recorded ratio of waits says that it is that of the median week."""
+    printed, record = words("13", "claim"), decision("13")
     ratios = [line for line in printed.splitlines() if " × " in line]
     keys = [label for label, text in record.items() if re.search(r"\w × [\d.]+ \([\d.]+ to", text)]
-    return bool(ratios and keys) and all("median week" in text for text in (*ratios, *keys))
+    assert bool(ratios and keys)
+    assert all("median week" in text for text in (*ratios, *keys))
 
 
-def test_ratios_of_waits_are_those_of_the_median_week():
-    printed, record = words("13", "claim"), decision("13")
-    assert named_medians(printed, record)
-
-
-def sets(printed: str, record: dict[str, str]) -> bool:
-    """Whether the record names the settings that exist, with the printed wait under fair share with a reservation."""
+def test_the_record_gives_the_wait_of_the_setting_that_exists():
+    """The record names the settings that exist, with the printed wait under fair share with a reservation."""
+    printed, record = words("13", "reserved"), decision("13")
     wait = re.search(r"with a reservation, 8 nodes: mean wait ([\d.]+ \([\d.]+ to [\d.]+\)) h, upper", printed)[1]
     low, high = map(float, re.search(r"reservation × [\d.]+ \((\S+) to (\S+)\)", record[BOUGHT]).groups())
     than = "shorter than" if high < 1 else "longer than" if low > 1 else "about as long as"
     said, last = record.get("Setting", ""), record["What would change it"]
-    return (
-        all(name in said for name in ("sched/backfill", "PriorityWeightFairshare", "Kueue", "relatives of fair"))
-        and record["Choice"].endswith(f"fair with a reservation, as in Slurm: waits {than} with twice the GPUs")
-        and said.endswith(f"with a reservation, as Slurm makes one, the mean wait is {wait} h")
-        and last.endswith("a week of your own cluster with longer waits than those with a reservation")
-    )
-
-
-def test_the_record_gives_the_wait_of_the_setting_that_exists():
-    printed, record = words("13", "reserved"), decision("13")
-    assert sets(printed, record)
+    assert all(name in said for name in ("sched/backfill", "PriorityWeightFairshare", "Kueue", "relatives of fair"))
+    assert record["Choice"].endswith(f"fair with a reservation, as in Slurm: waits {than} with twice the GPUs")
+    assert said.endswith(f"with a reservation, as Slurm makes one, the mean wait is {wait} h")
+    assert last.endswith("a week of your own cluster with longer waits than those with a reservation")
 
 
 def test_the_wait_with_a_reservation_is_that_of_another_program():
@@ -230,25 +214,20 @@ def test_the_wait_with_a_reservation_is_that_of_another_program():
     assert re.search(rf"mean wait {re.escape(wait)}, upper end [\d.]+ to [\d.]+ h; {longer}", words("13", "reserved"))
 
 
-def shrinks(printed: str, said: str) -> bool:
-    """Whether the gain of one queue on 256 GPUs is a third to a half of that on 64, as the text says."""
+def test_one_queue_gains_less_on_a_larger_cluster():
+    """The gain of one queue on 256 GPUs is a third to a half of that on 64, as the text says."""
+    printed = words("13", "claim")
+    said = SAID["explain4"]
     line = printed.partition("One FIFO queue over static partitions, load 0.8")[2]
     used, done = (
         [int(gain) for gain in re.search(rf"{name} ([+\d, ]+) %", line)[1].split(", ")]
         for name in ("utilisation", "jobs")
     )
-    return (
-        "with 64, 128, 256 GPUs" in line
-        and all(0.3 < gains[2] / gains[0] < 0.55 for gains in (used, done))
-        and "The last line compares static partitions with one FIFO queue on clusters of three sizes" in said
-        and "On a cluster four times as large, the same change gains only a third to a half as much" in said
-    )
-
-
-def test_one_queue_gains_less_on_a_larger_cluster():
-    printed = words("13", "claim")
-    said = SAID["explain4"]
-    assert shrinks(printed, said) and "+22, +11 %" in printed
+    assert "with 64, 128, 256 GPUs" in line
+    assert all(0.3 < gains[2] / gains[0] < 0.55 for gains in (used, done))
+    assert "The last line compares static partitions with one FIFO queue on clusters of three sizes" in said
+    assert "On a cluster four times as large, the same change gains only a third to a half as much" in said
+    assert "+22, +11 %" in printed
 
 
 def test_the_exercise_takes_the_median_of_paired_weeks():
@@ -256,18 +235,12 @@ def test_the_exercise_takes_the_median_of_paired_weeks():
     assert sorted((2 / 4, 4 / 5, 1 / 4, 12 / 6, 3 / 2))[2] == 0.8 and "Correct: 0.8" in words("13", "check2")
 
 
-def far_from_acme(shown: pd.DataFrame, said: str) -> bool:
-    """Whether shares of GPU time beside published ones are those of the table of real clusters."""
-    shares = shown.iloc[:, :2].apply(lambda column: column.str.replace(",", "").astype(float))
-    acme, single = (shares[shares.index.str.contains(what)].iloc[0] for what in ("pretraining", "time of single-GPU"))
-    return (
-        "Pretraining takes less than half the share of GPU time that it takes at Acme" in said
-        and acme.iloc[1] < acme.iloc[0] / 2
-        and f"({single.iloc[1]:.0f} % here, at most {single.iloc[0]:.0f} % at Helios)" in said
-    )
-
-
 def test_the_text_compares_shares_of_gpu_time_with_real_clusters():
+    """Shares of GPU time beside published ones are those of the table of real clusters."""
     said = SAID["explain6"]
     shown = table("13", "facts")
-    assert far_from_acme(shown, said)
+    shares = shown.iloc[:, :2].apply(lambda column: column.str.replace(",", "").astype(float))
+    acme, single = (shares[shares.index.str.contains(what)].iloc[0] for what in ("pretraining", "time of single-GPU"))
+    assert "Pretraining takes less than half the share of GPU time that it takes at Acme" in said
+    assert acme.iloc[1] < acme.iloc[0] / 2
+    assert f"({single.iloc[1]:.0f} % here, at most {single.iloc[0]:.0f} % at Helios)" in said

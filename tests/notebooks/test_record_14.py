@@ -27,9 +27,11 @@ def right_choice(rows: pd.DataFrame, tied: list[int], said: str) -> bool:
     return said == f"open: {' or '.join(names)}; " + (f"start with {sized}" if rented else ask)
 
 
-def follows(buyers: pd.DataFrame, sizes: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether each buyer gets the stacks whose intervals overlap that of the cheapest, with its cost and machines."""
-    for who, rows in buyers.groupby(level=0, sort=False):
+def test_the_record_follows_from_the_buyers():
+    """Each buyer gets the stacks whose intervals overlap that of the cheapest, with its cost and machines."""
+    sizes = table("14", "one-size")
+    record = decision("14")
+    for who, rows in table("14", "buyers").groupby(level=0, sort=False):
         spans = [[float(figure.replace(",", "")) for figure in re.findall(r"[\d,]*\d", text)] for text in rows[COST]]
         order = sorted(range(len(spans)), key=lambda at: spans[at][0])
         first = order[0]
@@ -51,47 +53,38 @@ def follows(buyers: pd.DataFrame, sizes: pd.DataFrame, record: dict[str, str]) -
             for at in others
         ]
         price = rows["priced"].iloc[first]
-        if not (
-            right and f"{name} ${rows[COST].iloc[first]}" in record[f"{who}: cost"] and price in record[f"{who}: cost"]
-        ):
-            return False
+        assert right
+        assert f"{name} ${rows[COST].iloc[first]}" in record[f"{who}: cost"]
+        assert price in record[f"{who}: cost"]
     pairs = [name for name in sizes.index if " and " in name]
     mean = next(name for name in sizes if "on average" in name)
     best = min(pairs, key=lambda name: float(sizes[mean][name]))
     told = f"{best}: ×{sizes[mean][best]} on average, ×{sizes['at most'][best]} at most"
     single = cb.planning.hourly_usd("mi300x").rows == 1 and "MI300X" in best
     two = record.get("Two sizes (by the medians)", "")
-    return (
-        "One size (by the medians)" in record
-        and two.startswith(told)
-        and ("the MI300X has a single list price" in two) == single
-    )
+    assert "One size (by the medians)" in record
+    assert two.startswith(told)
+    assert ("the MI300X has a single list price" in two) == single
 
 
-def test_the_record_follows_from_the_buyers():
-    assert follows(table("14", "buyers"), table("14", "one-size"), decision("14"))
-
-
-def hosted(market: pd.DataFrame, asked: str, said: str, name: str = "list prices of services: ") -> bool:
-    """Whether the price of an API is that per thousand requests of section 6, times the requests of three years."""
+def test_the_record_gives_the_price_of_an_api_to_whoever_may_use_one():
+    """The price of an API is that per thousand requests of section 6, times the requests of three years."""
+    market, record = table("14", "market"), decision("14")
+    asked, said = record["start-up: asked"], record["start-up: or an API"]
     rate, hours = (
         float(each.replace(",", ""))
         for each in re.search(r"([\d,.]+) requests/s.*, ([\d.]+) h per day", asked).groups()
     )
     thousands = rate * 3 * 365.25 * 3600 * hours / 1000
     usd = [float(each.replace(",", "")) for each in re.findall(r"[\d,]*\d", said.partition(")")[0])]
-    row = next(row for label, row in market.iterrows() if label.startswith(name))
+    row = next(row for label, row in market.iterrows() if label.startswith("list prices of services: "))
     close = [
         abs(one / thousands - float(row[end])) <= 0.0006
         for one, end in zip(usd, ("median", "low", "high"), strict=True)
     ]
-    return all(close) and "with no guarantee of latency" in said and bool(re.search(r"list prices of \d{4}-\d\d", said))
-
-
-def test_the_record_gives_the_price_of_an_api_to_whoever_may_use_one():
-    market, record = table("14", "market"), decision("14")
-    asked, said = record["start-up: asked"], record["start-up: or an API"]
-    assert hosted(market, asked, said)
+    assert all(close)
+    assert "with no guarantee of latency" in said
+    assert bool(re.search(r"list prices of \d{4}-\d\d", said))
     assert {label for label in record if label.endswith("or an API")} == {"start-up: or an API"}
 
 
@@ -106,8 +99,9 @@ def request(wanted) -> str:
     return f" of {wanted.prompt:.0f} + {wanted.answer:.0f} tokens (prompt + answer; {limit}), {precision}"
 
 
-def is_asked(record: dict[str, str]) -> bool:
-    """Whether the record says what each buyer asked for, as `pick_stack` understood it."""
+def test_the_record_says_what_was_asked():
+    """The record says what each buyer asked for, as `pick_stack` understood it."""
+    record = decision("14")
     of = {"hospital": ("image", "fine-tune"), "start-up": ("chat", "serve"), "factory": ("sensor", "serve")}
     for who, (application, task) in of.items():
         wanted = cb.planning.pick_stack(
@@ -119,14 +113,9 @@ def is_asked(record: dict[str, str]) -> bool:
             if task == "serve"
             else f"{wanted.samples:,.0f} samples × {wanted.epochs:g} epochs, {wanted.runs:g} runs per month"
         )
-        if not said.startswith(f"{task} {wanted.model}, {amount}") or ("in house" in said) != (who == "hospital"):
-            return False
-    return "at most $20,000" in record["hospital: asked"]
-
-
-def test_the_record_says_what_was_asked():
-    record = decision("14")
-    assert is_asked(record)
+        assert said.startswith(f"{task} {wanted.model}, {amount}")
+        assert ("in house" in said) == (who == "hospital")
+    assert "at most $20,000" in record["hospital: asked"]
 
 
 def extra(sizes: pd.DataFrame) -> list[int]:
@@ -141,48 +130,49 @@ def test_the_text_says_what_both_pairs_cost_on_average():
     assert "the best pair costs about a tenth more" in text and "the second-best pair three tenths more" in text
 
 
-def core_is_named(printed: str, record: dict[str, str]) -> bool:
-    """Whether the record gives what one core answers, which is several times what arrives, and what to do first."""
+def test_the_record_says_what_one_core_answers():
+    """The record gives what one core answers, which is several times what arrives, and what to do first."""
+    printed, record = words("14", "processor"), decision("14")
+    page = (FOLDER / "14-pick-a-stack.ipynb").read_text()
     macs, rate, flop = re.search(
         r"([\d.]+) million MACs per reading: ([\d,]+) readings/s are (\d+) GFLOP", printed
     ).groups()
     able, least, most = re.search(r"answer ([\d,]+) readings/s .*\(80 %: ([\d,]+) to ([\d,]+)\)", printed).groups()
     arrive = float(rate.replace(",", ""))
     said = record.get("Not compared", "")
-    return (
-        float(flop) == pytest.approx(2e-3 * float(macs) * arrive, abs=0.5)
-        and float(least.replace(",", "")) > 3 * arrive
-        and said.startswith("CPU-only machines and edge devices; ")
-        and f"answer {able} readings/s ({least} to {most}), and {rate} arrive at the factory" in said
-        and "on its own computer before you get a quote" in said
-    )
+    assert float(flop) == pytest.approx(2e-3 * float(macs) * arrive, abs=0.5)
+    assert float(least.replace(",", "")) > 3 * arrive
+    assert said.startswith("CPU-only machines and edge devices; ")
+    assert f"answer {able} readings/s ({least} to {most}), and {rate} arrive at the factory" in said
+    assert "on its own computer before you get a quote" in said
+    assert "answers several times as many readings as arrive" in page
 
 
-def test_the_record_says_what_one_core_answers():
-    printed, record = words("14", "processor"), decision("14")
-    page = (FOLDER / "14-pick-a-stack.ipynb").read_text()
-    assert core_is_named(printed, record) and "answers several times as many readings as arrive" in page
-
-
-def may_answer(record: dict[str, str], said: str) -> bool:
-    """Whether a batch that would take longer to arrive than the limit is called a limit that must not wait to fill."""
+def test_a_batch_that_cannot_fill_within_the_limit_is_not_waited_for():
+    """A batch that would take longer to arrive than the limit is called a limit that must not wait to fill."""
+    said = sources("14")["loop2"]
+    record = decision("14")
     rate = float(re.search(r"([\d,]+) requests/s", record["factory: asked"])[1].replace(",", ""))
     slow = record["factory: latency"]
     batch = float(re.search(r"([\d,]+) in a batch|batch [\d,]+", slow)[0].strip("batch in").replace(",", ""))
     fills = 1e3 * batch / rate  # [ms]
     warned = f"at most {batch:,.0f} in a batch, which must not wait to fill" in slow
     upper = "The batch is an upper limit: the engine answers whatever is waiting, up to $b$ requests, and never" in said
-    return upper and (warned or fills <= float(re.search(r"limit ([\d.]+) ms", slow)[1]))
+    assert upper
+    assert warned or fills <= float(re.search(r"limit ([\d.]+) ms", slow)[1])
 
 
-def test_a_batch_that_cannot_fill_within_the_limit_is_not_waited_for():
-    said = sources("14")["loop2"]
+def value_and_now(text: str, best: str) -> tuple[str, str]:
+    """Return the value of a turning point in the words of the record, and today's."""
+    if price := re.search(rf" if the price of {re.escape(best)} is ([\d.]+) times as high \(\$[\d.,]+\)$", text):
+        return price[1], "1"
+    other = re.search(r" if .* ([\d.,]+) \S.* \(now ([\d.,]+)\)$", text)
+    return (other[1], other[2]) if other else ("nan", "nan")
+
+
+def test_the_record_says_at_which_value_another_stack_leads():
+    """Each buyer is told which stack leads at which value, and what the value is now."""
     record = decision("14")
-    assert may_answer(record, said)
-
-
-def turning_points(record: dict[str, str]) -> bool:
-    """Whether each buyer is told which stack leads at which value, and what the value is now."""
     for who, key, more in (
         ("hospital", ("image", "fine-tune"), {"private": "in house", "budget": 20000}),
         ("start-up", ("chat", "serve"), {"rate": 10, "hours": 10}),
@@ -195,73 +185,52 @@ def turning_points(record: dict[str, str]) -> bool:
         for row, text in zip(rows, said, strict=True):
             scale = 3600 if row.input == "deadline" else 1
             at, now = (float(each.replace(",", "")) for each in value_and_now(text, best))
-            if not (
-                text.startswith(f"{row.name} if ")
-                and at == pytest.approx(row.at / scale, rel=0.01)
-                and now == pytest.approx(row.now / scale, rel=0.01)
-            ):
-                return False
-    return True
-
-
-def value_and_now(text: str, best: str) -> tuple[str, str]:
-    """Return the value of a turning point in the words of the record, and today's."""
-    if price := re.search(rf" if the price of {re.escape(best)} is ([\d.]+) times as high \(\$[\d.,]+\)$", text):
-        return price[1], "1"
-    other = re.search(r" if .* ([\d.,]+) \S.* \(now ([\d.,]+)\)$", text)
-    return (other[1], other[2]) if other else ("nan", "nan")
-
-
-def test_the_record_says_at_which_value_another_stack_leads():
-    record = decision("14")
-    assert turning_points(record)
-
-
-def prices_are_told(record: dict[str, str], hour: float, machine: float) -> bool:
-    """Whether the record gives the prices that its decisions rest on, and those at which another stack leads."""
-    cost, turn = record["start-up: cost"], record["start-up: another stack leads by the medians"]
-    factor, price = re.search(r"is ([\d.]+) times as high \(\$([\d.]+)\)", turn).groups()
-    return (
-        f"over 3 years, price: ${hour:.2f} per hour, 20" in cost
-        and f"over 3 years, price: ${machine:,.0f} to buy, recalled" in record["factory: cost"]
-        and float(price) == pytest.approx(hour * float(factor), rel=0.005)
-    )
+            assert text.startswith(f"{row.name} if ")
+            assert at == pytest.approx(row.at / scale, rel=0.01)
+            assert now == pytest.approx(row.now / scale, rel=0.01)
 
 
 def test_the_record_gives_the_prices_that_it_rests_on():
+    """The record gives the prices that its decisions rest on, and those at which another stack leads."""
     record, hour = decision("14"), cb.planning.hourly_usd("a100-sxm-80gb", "on demand").median
     machine = cb.table("systems").set_index("key").loc["gaming-desktop-rtx-4090", "price_usd"]
-    assert prices_are_told(record, hour, machine)
+    cost, turn = record["start-up: cost"], record["start-up: another stack leads by the medians"]
+    factor, price = re.search(r"is ([\d.]+) times as high \(\$([\d.]+)\)", turn).groups()
+    assert f"over 3 years, price: ${hour:.2f} per hour, 20" in cost
+    assert f"over 3 years, price: ${machine:,.0f} to buy, recalled" in record["factory: cost"]
+    assert float(price) == pytest.approx(hour * float(factor), rel=0.005)
 
 
-def round_trips_are_told(record: dict[str, str], said: str, house: float, elsewhere: float) -> bool:
-    """Whether the page names the round trips that it assumes [ms], and what a nearer one changes for the factory."""
+def test_the_round_trip_that_decides_for_the_factory_is_told():
+    """The page names the round trips that it assumes [ms], and what a nearer one changes for the factory."""
+    said = sources("14")["loop2"]
+    trips = cb.table("constants").set_index("name").value
+    house, elsewhere = trips["stack-round-trip-house"], trips["stack-round-trip-elsewhere"]
+    record = decision("14")
     offers = [
         cb.planning.pick_stack("sensor", "serve", **more).frame().query("will_do").sort_values("usd", kind="stable")
         for more in ({}, {"away": "8 ms"})
     ]
     rented = offers[1].query("way == 'on demand'").iloc[0]
-    return (
-        f"a round trip of {elsewhere:g} ms to a rented or colocated machine and of {house:g} ms to one" in said
-        and not (offers[0]["way"] == "on demand").any()
-        and rented["usd_low"] <= offers[0]["usd_high"].iloc[0]
-        and record["factory: with a round trip of 8 ms"]
+    assert f"a round trip of {elsewhere:g} ms to a rented or colocated machine and of {house:g} ms to one" in said
+    assert not (offers[0]["way"] == "on demand").any()
+    assert rented["usd_low"] <= offers[0]["usd_high"].iloc[0]
+    assert (
+        record["factory: with a round trip of 8 ms"]
         == f"{rented['name']} is feasible at ${rented.usd:,.0f} ({rented.usd_low:,.0f} to {rented.usd_high:,.0f}), and "
         f"the factory can start by renting (assumed to a rented machine: {elsewhere:g} ms)"
-        and f"of which {house:g} ms are an assumed round trip" in record["factory: latency"]
-        and f"of which {elsewhere:g} ms are an assumed round trip" in record["start-up: latency"]
     )
+    assert f"of which {house:g} ms are an assumed round trip" in record["factory: latency"]
+    assert f"of which {elsewhere:g} ms are an assumed round trip" in record["start-up: latency"]
 
 
-def test_the_round_trip_that_decides_for_the_factory_is_told():
-    said = sources("14")["loop2"]
-    trips = cb.table("constants").set_index("name").value
-    known = trips["stack-round-trip-house"], trips["stack-round-trip-elsewhere"]
-    assert round_trips_are_told(decision("14"), said, *known)
+def test_the_record_says_which_stack_is_cheapest_at_other_rates():
+    """The record names the start-up's cheapest stack at half, 0.8, 1.2 times and twice its rate.
 
-
-def cheapest_at(record: dict[str, str]) -> bool:
-    """Whether the record names the start-up's cheapest stack at half, 0.8, 1.2 times and twice its rate."""
+    The search for turning points leaves out the rate of a language model, where the start-up's nearest one is.
+    """
+    record, said = decision("14"), sources("14")
+    label = "start-up: at other rates"
     found = [
         cb.planning.pick_stack("chat", "serve", rate=rate, hours=10).frame().query("will_do").iloc[0]
         for rate in (5, 8, 12, 20)
@@ -271,14 +240,9 @@ def cheapest_at(record: dict[str, str]) -> bool:
         for row, rate in zip(found, (5, 8, 12, 20), strict=True)
     ]
     others = {label for label in record if label.endswith("at other rates")}
-    return record.get("start-up: at other rates") == "; ".join(lines) and others == {"start-up: at other rates"}
-
-
-def test_the_record_says_which_stack_is_cheapest_at_other_rates():
-    """The search for turning points leaves out the rate of a language model, where the start-up's nearest one is."""
-    record, said = decision("14"), sources("14")
-    label = "start-up: at other rates"
-    assert cheapest_at(record) and f"{record[label]}." in words("14", "rates")
+    assert record.get("start-up: at other rates") == "; ".join(lines)
+    assert others == {"start-up: at other rates"}
+    assert f"{record[label]}." in words("14", "rates")
     ahead = (
         "another stack is ahead of the A100 at half the rate, at double the rate and at two rates close to the guess"
     )
@@ -300,8 +264,15 @@ def test_the_search_of_turning_points_says_what_it_leaves_out():
     assert names[10][0] not in (names[8][0], names[4][0])
 
 
-def longer_prompts(printed: str, said: str) -> bool:
-    """Whether the printed numbers of A100s for two lengths of prompts are those of the package and of the text."""
+def test_longer_prompts_need_more_gpus():
+    """The printed numbers of A100s for two lengths of prompts are those of the package and of the text."""
+    said, printed = sources("14"), words("14", "served")
+    wanted = cb.planning.pick_stack("chat", "serve", rate=10).wanted
+    assert (
+        "A request has a prompt of 512 tokens and an answer of 256. Each token after the first may take at most 100 ms"
+        in said["loop2"]
+    )
+    assert (wanted.prompt, wanted.answer, wanted.tpot, wanted.latency - wanted.away) == (512, 256, 0.1, 0.97)
     load = dict(rate=10, output_len=256, ttft=0.97, tpot=0.1)
     count = {
         tokens: cb.serve("llama3_8b", "a100-sxm-80gb", input_len=tokens, **load).best["devices"]
@@ -310,35 +281,21 @@ def longer_prompts(printed: str, said: str) -> bool:
     lines = [f"prompts of {tokens:,} tokens: {devices:.0f} × A100" for tokens, devices in count.items()]
     named = {1: "one", 2: "two", 4: "four"}
     told = f"four times as many tokens per prompt, it takes {named[count[2048]]} A100s instead of {named[count[512]]}."
-    return printed.splitlines()[:2] == lines and told in said
-
-
-def test_longer_prompts_need_more_gpus():
-    said, printed = sources("14"), words("14", "served")
-    wanted = cb.planning.pick_stack("chat", "serve", rate=10).wanted
-    assert (
-        "A request has a prompt of 512 tokens and an answer of 256. Each token after the first may take at most 100 ms"
-        in said["loop2"]
-    )
-    assert (wanted.prompt, wanted.answer, wanted.tpot, wanted.latency - wanted.away) == (512, 256, 0.1, 0.97)
-    assert longer_prompts(printed, said["explain2"])
-
-
-def priced_elsewhere(said: str, prices: pd.DataFrame) -> bool:
-    """Whether the text names the one provider that lists the MI300X, and its listing of a single GPU."""
-    listed = prices[prices["accelerator_key"].eq("mi300x") & prices["usd_per_hour"].gt(0)]
-    return (
-        listed["provider"].tolist() == ["digitalocean"]
-        and listed["devices"].tolist() == [1]
-        and "rests on *one* list price, which DigitalOcean quotes for a single GPU, although the machine resembles one"
-        in said
-    )
+    assert printed.splitlines()[:2] == lines
+    assert told in said["explain2"]
 
 
 def test_the_machine_of_a_stack_is_not_called_the_one_that_is_priced():
+    """The text names the one provider that lists the MI300X, and its listing of a single GPU."""
     said, prices = sources("14"), cb.table("cloud_prices")
     text = next(source for source in said.values() if "DigitalOcean" in source)
-    assert priced_elsewhere(text, prices)
+    listed = prices[prices["accelerator_key"].eq("mi300x") & prices["usd_per_hour"].gt(0)]
+    assert listed["provider"].tolist() == ["digitalocean"]
+    assert listed["devices"].tolist() == [1]
+    assert (
+        "rests on *one* list price, which DigitalOcean quotes for a single GPU, although the machine resembles one"
+        in text
+    )
 
 
 def test_nobody_wins_whom_the_rule_of_the_record_does_not_choose():

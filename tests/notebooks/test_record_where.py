@@ -34,8 +34,9 @@ def slower(split: pd.DataFrame, verdict: str) -> bool:
     )
 
 
-def follows(scaled: pd.DataFrame, grid: pd.DataFrame, split: pd.DataFrame, record: dict[str, str]) -> bool:
-    """Whether intervals, gains of the link, split batches and the count of GPUs say what the verdicts say."""
+def test_the_verdicts_follow_from_the_tables():
+    """Intervals, gains of the link, split batches and the count of GPUs say what the verdicts say."""
+    scaled, grid, split, record = *(table("where", name) for name in (SCALED, GRID, SPLIT)), decision("where")
     speed, size = scaled.columns[3], scaled.columns[0]
     (_, high), (low, _) = interval(scaled.loc["alexnet", speed]), interval(scaled.loc["googlenet", speed])
     larger, link = (
@@ -45,28 +46,17 @@ def follows(scaled: pd.DataFrame, grid: pd.DataFrame, split: pd.DataFrame, recor
     gains = scaled["NVLink over PCIe"].astype(float)
     most = max(gains.index, key=lambda name: gains[name])
     ten = next(gpus for gpus, side in grid["side p"].items() if side == "10")
-    return (
-        larger.startswith("no" if high < low else "open")
-        and all(
-            f"{name} with {scaled.loc[name, size]} M parameters {scaled.loc[name, speed]}" in larger
-            for name in ("alexnet", "googlenet")
-        )
-        and float(scaled.loc["alexnet", size]) > float(scaled.loc["googlenet", size])
-        and link.startswith("by the point predictions, yes")
-        and most == scaled.index[0]
-        and f"{gains[most]:.1f} for {most}" in link
-        and slower(split, record["More workers make training slower"])
-        and f"so {ten} GPUs; {float(grid.loc[ten, 'exact [GB/s]']):g} GB/s"
-        in record["Ten GPUs on a grid need 300 GB/s"]
+    assert larger.startswith("no" if high < low else "open")
+    assert all(
+        f"{name} with {scaled.loc[name, size]} M parameters {scaled.loc[name, speed]}" in larger
+        for name in ("alexnet", "googlenet")
     )
-
-
-def stored() -> dict[str, pd.DataFrame]:
-    return {name: table("where", name) for name in (SCALED, GRID, SPLIT)}
-
-
-def test_the_verdicts_follow_from_the_tables():
-    assert follows(*stored().values(), decision("where"))
+    assert float(scaled.loc["alexnet", size]) > float(scaled.loc["googlenet", size])
+    assert link.startswith("by the point predictions, yes")
+    assert most == scaled.index[0]
+    assert f"{gains[most]:.1f} for {most}" in link
+    assert slower(split, record["More workers make training slower"])
+    assert f"so {ten} GPUs; {float(grid.loc[ten, 'exact [GB/s]']):g} GB/s" in record["Ten GPUs on a grid need 300 GB/s"]
 
 
 def test_the_record_names_its_setup():
@@ -74,15 +64,12 @@ def test_the_record_names_its_setup():
     assert all(word in setup for word in ("fp32", "64 samples each", "hpe-apollo-6500-gen9-xl270d", "4 TFLOP/s"))
 
 
-def explains(printed: str, page: str) -> bool:
-    """Whether the vote on the speech network names the ratio of peaks that its cell prints, under a condition."""
-    then = re.search(r"peaks: ([\d.]+)× then", printed)[1]
-    return f"its peak was {then} times that of our stand-in CPU" in page and "If the GPU was a K40" in page
-
-
 def test_the_vote_on_speech_names_the_printed_ratio_of_peaks():
+    """The vote on the speech network names the ratio of peaks that its cell prints, under a condition."""
     printed, page = words("where", "speech"), (FOLDER / "history" / "where-this-began.ipynb").read_text()
-    assert explains(printed, page)
+    then = re.search(r"peaks: ([\d.]+)× then", printed)[1]
+    assert f"its peak was {then} times that of our stand-in CPU" in page
+    assert "If the GPU was a K40" in page
 
 
 def test_each_objective_has_a_section_that_is_not_optional():
@@ -105,15 +92,12 @@ def errors() -> dict[str, list[float]]:
     return {head[0]: [*map(float, row[2:4])] for head, row in zip(heads, figures, strict=True) if head[1:] == ["one"]}
 
 
-def ideal_wins(pairs: dict[str, list[float]], text: str) -> bool:
-    """Whether the publishers for whom perfect scaling is more accurate than our model are those that the text names."""
-    names = [publisher.title() for publisher, (ours, ideal) in pairs.items() if ours > ideal]
-    return names == re.findall(r"for one publisher \((\w+)\)", text)
-
-
 def test_the_publishers_for_whom_perfect_scaling_is_nearer_are_named():
+    """The publishers for whom perfect scaling is more accurate than our model are those that the text names."""
     pairs, text = errors(), source("cell-27")
-    assert len(pairs) == 5 and ideal_wins(pairs, text)
+    assert len(pairs) == 5
+    names = [publisher.title() for publisher, (ours, ideal) in pairs.items() if ours > ideal]
+    assert names == re.findall(r"for one publisher \((\w+)\)", text)
 
 
 def nearest_batches(seconds: pd.DataFrame, stated: str) -> list[str]:
@@ -138,18 +122,17 @@ def test_the_table_of_2017_shows_differences_and_no_rounding():
     assert (ratios[ratios.str.fullmatch(r"[\d.]+")].astype(float) - 1).abs().min() > 0.005
 
 
-def places(scaled: pd.DataFrame, solution: str) -> bool:
-    """Whether the solution places 640 MAC per parameter beside AlexNet, and repeats what eight GPUs gain there."""
+def test_the_solution_says_whether_eight_gpus_serve_the_network():
+    """The solution places 640 MAC per parameter beside AlexNet, and repeats what eight GPUs gain there."""
+    page = nbformat.read(FOLDER / "history" / "where-this-began.ipynb", as_version=4)
+    solution = next(cell.source for cell in page.cells if cell.id == "solution1")
+    scaled = table("where", SCALED)
     ratio, speed = scaled.columns[1], scaled.columns[3]
     own = {name: float(text.replace(",", "")) for name, text in scaled[ratio].items()}
     nearest = min(own, key=lambda name: abs(own[name] - 640))
     gain = scaled.loc["alexnet", speed].split()[0]
     said = f"# a little less than AlexNet, whose eight GPUs are only {gain} times as fast as one: no" in solution
-    return said and nearest == "alexnet" and own["alexnet"] > 640 and float(gain) < 5
-
-
-def test_the_solution_says_whether_eight_gpus_serve_the_network():
-    page = nbformat.read(FOLDER / "history" / "where-this-began.ipynb", as_version=4)
-    solution = next(cell.source for cell in page.cells if cell.id == "solution1")
-    scaled = table("where", SCALED)
-    assert places(scaled, solution)
+    assert said
+    assert nearest == "alexnet"
+    assert own["alexnet"] > 640
+    assert float(gain) < 5
