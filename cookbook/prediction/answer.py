@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -30,10 +30,6 @@ NO_NUMBER = Refusal("the formulas give no finite number for this row: check its 
 MODELLED = ("training_classic", "training_transformer", "inference")
 ANSWERED = (*MODELLED, "storage")
 MAX_REASON_LETTERS, NOT_DIVISIBLE = 300, "batch-not-divisible"
-# A byte that no text in UTF-8 has; the widest that six digits are; bytes of rows that are written at a time.
-FILLING, FILLING_BYTE = 255, b"\xff"
-DIGITS_WIDTH, WRITTEN_BYTES = 13, 1 << 22
-Cut = Callable[[slice], np.ndarray]
 
 
 def more_columns(kind: str) -> tuple[str, ...]:
@@ -212,109 +208,25 @@ def as_csv(answers: pd.DataFrame, header: bool = True) -> str:
     header : bool
         Whether to begin with the names of the columns.
     """
-    # Lines are made as rows of bytes, all cells of a column equally wide; what fills them up is dropped at the end.
     columns = [
         _numbers(answers[name]) if answers[name].dtype.kind in "fiu" else _words(answers[name]) for name in answers
     ]
-    widest, pieces = sum(width + 1 for width, _ in columns), [",".join(answers).encode() + b"\n"] if header else []
-    rows = max(min(WRITTEN_BYTES // max(widest, 1), 8192), 1)
-    for start in range(0, len(answers), rows):
-        some = slice(start, min(start + rows, len(answers)))
-        comma = np.full((some.stop - start, 1), ord(","), dtype=np.uint8)
-        cells = [part for _, cut in columns for part in (cut(some), comma)]
-        cells[-1] = np.full_like(comma, ord("\n"))
-        block = np.concatenate(cells, axis=1).reshape(-1)
-        pieces.append(block[block != FILLING].tobytes())
-    return b"".join(pieces).decode("utf-8", "surrogatepass")
+    lines = [",".join(answers)] if header else []
+    lines += map(",".join, zip(*columns, strict=True))
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _numbers(column: pd.Series) -> tuple[int, Cut]:
-    numbers = column.to_numpy(dtype=float)
-    return DIGITS_WIDTH, lambda some: six_digits(numbers[some])
+def _numbers(column: pd.Series) -> list[str]:
+    return ["" if number != number else f"{number:.6g}" for number in column.to_numpy(dtype=float).tolist()]
 
 
-def _words(column: pd.Series) -> tuple[int, Cut]:
-    """Return the width of the texts of a column, and a function that cuts some of its rows."""
+def _words(column: pd.Series) -> list[str]:
     codes, levels = pd.factorize(column.to_numpy(dtype=object), use_na_sentinel=False)
-    texts = [
-        _cell("" if level is None or level != level else str(level)).encode("utf-8", "surrogatepass")
-        for level in levels
-    ]
-    wide = max(map(len, texts), default=0)
-    if wide * len(texts) <= WRITTEN_BYTES:
-        table = _filled(texts)
-        return wide, lambda some: table[codes[some]]
-    return wide, lambda some: _filled([texts[code] for code in codes[some].tolist()])
-
-
-def _filled(texts: list[bytes]) -> np.ndarray:
-    """Return texts as rows of bytes, filled up to the widest."""
-    wide = max(map(len, texts), default=0)
-    whole = b"".join([text.ljust(wide, FILLING_BYTE) for text in texts])
-    return np.frombuffer(whole, dtype=np.uint8).reshape(len(texts), wide)
+    texts = [_cell("" if level is None or level != level else str(level)) for level in levels]
+    return [texts[code] for code in codes.tolist()]
 
 
 def _cell(text: str) -> str:
     if "," in text or '"' in text or "\n" in text or "\r" in text:
         return '"' + text.replace('"', '""') + '"'
     return text
-
-
-def six_digits(numbers: np.ndarray) -> np.ndarray:
-    """Return numbers as "%.6g" writes them, as rows of bytes; a blank for NaN.
-
-    >>> [bytes(row).strip(FILLING_BYTE).decode() for row in six_digits(np.array([0.5, 123456789.0, np.nan]))]
-    ['0.5', '1.23457e+08', '']
-    """
-    blank = np.isnan(numbers)
-    if blank.all():
-        return np.empty((len(numbers), 0), dtype=np.uint8)
-    with np.errstate(all="ignore"):
-        usual = (numbers >= 1e-4) & (numbers < 1e15)
-        plain = np.where(usual, numbers, 1.0)
-        power = np.floor(np.log10(plain)).astype(np.int64)
-        # A power of ten up to 10^22 is exact, so only the last bit of the product is in doubt.
-        scaled = np.where(
-            power > 5, plain / POWERS_OF_TEN[np.maximum(power - 5, 0)], plain * POWERS_OF_TEN[np.maximum(5 - power, 0)]
-        )
-        whole = np.rint(scaled)
-    doubtful = ~usual | (np.abs(np.abs(scaled - whole) - 0.5) < 1e-6) | (whole < 1e5) | (whole > 1e6)
-    carried = whole == 1e6
-    power, digits = power + carried, np.where(carried | doubtful, 100_000, whole).astype(np.int64)
-    high, low = np.divmod(digits, 1000)
-    significant = np.where(low > 0, 6 - TRAILING_ZEROS[low], 3 - TRAILING_ZEROS[high])
-    source = np.empty((len(numbers), 13), dtype=np.uint8)
-    source[:, :3], source[:, 3:6], source[:, 6:11] = THREE_DIGITS[high], THREE_DIGITS[low], MARKS
-    source[:, 11], source[:, 12] = ord("0") + power // 10, ord("0") + power % 10
-    order = ORDERS[(np.minimum(power, 6) + 4) * 6 + significant - 1]
-    cells = source.reshape(-1)[order + 13 * np.arange(len(numbers))[:, None]]
-    cells[blank] = FILLING
-    for at in np.flatnonzero(doubtful & ~blank).tolist():
-        cells[at] = np.frombuffer((b"%.6g" % numbers[at]).ljust(DIGITS_WIDTH, FILLING_BYTE), dtype=np.uint8)
-    return cells
-
-
-def _orders() -> np.ndarray:
-    """Return the positions of six digits, point, zero, nothing, e, +, tens and units, by power and significant
-    digits."""
-    point, zero, nothing, ends = 6, 7, 8, [9, 10, 11, 12]
-    rows = []
-    for power in range(-4, 7):
-        for significant in range(1, 7):
-            digits, whole = list(range(significant)), power + 1
-            if power < 0:
-                cells = [zero, point, *[zero] * (-whole), *digits]
-            elif power < 6:
-                cells = [*range(whole), *([point] if significant > whole else []), *digits[whole:]]
-            else:
-                cells = [0, *([point] if significant > 1 else []), *digits[1:], *ends]
-            rows.append(cells + [nothing] * (DIGITS_WIDTH - len(cells)))
-    return np.array(rows)
-
-
-POWERS_OF_TEN = 10.0 ** np.arange(23)
-THREE_DIGITS = np.frombuffer(b"".join(b"%03d" % number for number in range(1000)), dtype=np.uint8).reshape(1000, 3)
-TRAILING_ZEROS = np.array([3, *(len(text) - len(text.rstrip("0")) for text in map("{:03d}".format, range(1, 1000)))])
-MARKS = np.frombuffer(b".0" + FILLING_BYTE + b"e+", dtype=np.uint8)
-ORDERS = _orders()
-__all__ = ["ANSWERED", "COLUMNS", "answer", "answer_blocks", "answer_file", "as_csv", "more_columns", "unknown_columns"]
