@@ -431,8 +431,6 @@ REFERENCES: Mapping[str, Rule] = {
     "hpe 2017": hpe_2017,
 }
 
-__all__ = ["REFERENCES", "Budget", "measured_seconds", *(rule.__name__ for rule in REFERENCES.values())]
-
 
 @dataclass(frozen=True, eq=False)
 class Budget:

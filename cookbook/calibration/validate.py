@@ -20,7 +20,6 @@ import numpy as np
 import pandas as pd
 
 from cookbook import catalog
-from cookbook.calibration import fit as folding
 from cookbook.calibration.fit import (
     LEAVE_OUT,
     Fit,
@@ -339,12 +338,6 @@ def as_json(table: pd.DataFrame) -> str:
     `table`: from `validate`.
     """
     return json.dumps(json.loads(table.to_json(orient="records", double_precision=6)), indent=1)
-
-
-def forget() -> None:
-    """Clear the caches; tests that change rows or data need it."""
-    whole_fit.cache_clear()
-    folding.measured_rows.cache_clear()
 
 
 HOW = "derived"

@@ -375,12 +375,6 @@ def _line(errors: np.ndarray, group: np.ndarray, half: dict[int, np.ndarray] | N
     return {**first, "lower_quartile": low, "upper_quartile": high, **values}
 
 
-def forget() -> None:
-    """Clear the caches; tests that change tables need it."""
-    for cached in (_ratios, _evaluated_rows, _of_table, _names):
-        cached.cache_clear()
-
-
 MIN_RUNS = 5
 SAME_RUN = (
     "publisher",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-__all__ = ["Assumptions"]
-
 
 class Assumptions(str):
     """Values taken for fields that a question leaves out, in words: "software = vllm (tuned); devices = 1".

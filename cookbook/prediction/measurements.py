@@ -21,7 +21,6 @@ from cookbook.prediction.scenario import Rows
 from cookbook.prediction.software import engines
 from cookbook.workloads import zoo
 
-__all__ = ["Measurement", "matching", "stated"]
 # Measured runs of one case that are printed.
 MAX_SHOWN = 3
 # What a row counts or states of a run, which does not change what is run.

@@ -199,10 +199,7 @@ class Scenario:
     def take(self, rows: slice | np.ndarray) -> Scenario:
         """Return some of the rows."""
         why = self.why[rows]
-        columns = {
-            name: column.take(rows) if isinstance(column, Coded) else column[rows] if column.ndim else column
-            for name, column in self.columns.items()
-        }
+        columns = {name: _cut(column, rows) for name, column in self.columns.items()}
         return Scenario(self.kind, len(why), columns, why, self.read.take(rows))
 
 
@@ -433,11 +430,8 @@ class Rows:
     networks : tuple
         Name (or the reader's own network), changed arguments and sequence length of each distinct network, where the
         kind reads networks layer by layer; ``network_index`` is that of each row in it, -1 for none.
-    place : numpy.ndarray of int
     assumed : tuple of (str, numpy.ndarray, numpy.ndarray or Coded)
         Fields that rows do not give: name, which rows lack it, and the value taken.
-    inner : tuple of Rows
-        Rows of the passes that a composed kind is made of.
     stage : object, optional
         What the kind worked out of `values` on the way and needs again.
     """
@@ -448,7 +442,6 @@ class Rows:
     networks: tuple[tuple[Any, str, float | None], ...] = ()
     network_index: np.ndarray = field(default_factory=lambda: np.array(0), repr=False)
     assumed: tuple[tuple[str, Any, Any], ...] = field(default=(), repr=False)
-    inner: tuple[Rows, ...] = field(default=(), repr=False)
     stage: Any = field(default=None, repr=False)
 
     def __len__(self) -> int:
@@ -467,19 +460,10 @@ class Rows:
 
     def take(self, at: Any) -> Rows:
         """Return some of the rows."""
-        values = {name: value[at] if value.ndim else value for name, value in self.values.items()}
+        values = {name: _cut(value, at) for name, value in self.values.items()}
         keys = {name: key.take(at) for name, key in self.keys.items()}
-        network_index = self.network_index[at] if self.network_index.ndim else self.network_index
         assumed = tuple((name, _cut(lacks, at), _cut(value, at)) for name, lacks, value in self.assumed)
-        return Rows(
-            values,
-            self.why[at],
-            keys,
-            self.networks,
-            network_index,
-            assumed,
-            tuple(rows.take(at) for rows in self.inner),
-        )
+        return Rows(values, self.why[at], keys, self.networks, _cut(self.network_index, at), assumed)
 
     def masked(self) -> Rows:
         """Return the same rows, with the numbers masked of those that cannot be predicted; formulas let them pass."""

@@ -543,6 +543,3 @@ def tiers(rows: Rows, outcomes: Outcomes) -> np.ndarray:
     stands_in = rows.estimated | outcomes["limited"] | rows.keys["report"].where((FIO, METADATA).__contains__)
     names = np.array([WORKLOAD, DATASHEET, DESCRIBED], dtype=object)
     return names[np.where(outcomes["described"] & ~rows.estimated, 2, np.where(stands_in, 1, 0))]
-
-
-__all__ = ["BLOCK", "COLUMNS", "STORAGE_BOUND", "predict_rows", "resolve", "storage_table", "tiers"]

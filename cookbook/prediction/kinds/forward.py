@@ -22,27 +22,14 @@ from cookbook.prediction.kinds.networks import (
     look_up,
     product_seconds,
     product_shares,
-    runs,
-    step_seconds,
-    tokens,
 )
+from cookbook.prediction.kinds.networks import runs as runs
+from cookbook.prediction.kinds.networks import step_seconds as step_seconds
+from cookbook.prediction.kinds.networks import tokens as tokens
 from cookbook.prediction.precision import usual_precision
 from cookbook.prediction.scenario import Coded, Rows, Scenario, together
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
-
-__all__ = [
-    "CONSTANTS",
-    "MEMORY_CONSTANTS",
-    "TERMS",
-    "memory_parts",
-    "outcome",
-    "parts",
-    "resolve",
-    "runs",
-    "step_seconds",
-    "tokens",
-]
 
 KIND = "inference"
 DEVICE = (

@@ -40,30 +40,13 @@ from cookbook.prediction.device_rates import RATE_KEYS, rates
 from cookbook.prediction.kernels import IDEAL_KERNELS, of_kernels
 from cookbook.prediction.kinds import serving_memory
 from cookbook.prediction.kinds.constraints import with_reason
+from cookbook.prediction.kinds.networks import step_seconds
 from cookbook.prediction.kinds.transformer import own_decoder, sizes
 from cookbook.prediction.scenario import AT_ONCE, BEYOND, Coded, Rows, Scenario, together
 from cookbook.prediction.software import assumed_software, engines, levels_of_rows, tiled, usual_formats
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
-__all__ = [
-    "CONSTANTS",
-    "MEMORY_CONSTANTS",
-    "TERMS",
-    "decoder_of",
-    "engine_of",
-    "group_of",
-    "impossible",
-    "memory_parts",
-    "outcome",
-    "parts",
-    "resolve",
-    "seconds_at_peak",
-    "step_seconds",
-    "strata",
-    "tokens",
-    "unanswered",
-]
 KIND = "generation"
 CONSTANTS = (
     Constant("device_share", 0.85, 0.3, 1.2, "untimed", "", 0.15),
@@ -509,11 +492,6 @@ def impossible(rows: Rows, s: Scenario) -> np.ndarray:
     return serving_memory.refused(
         rows, decoder_of(rows), group_of(rows), lambda at: models.take(at).each(_network_of, object)
     )
-
-
-def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the total seconds: the parts come one after the other."""
-    return np.asarray(sum(parts.values()))
 
 
 def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:

@@ -13,34 +13,11 @@ from typing import Any
 import numpy as np
 
 from cookbook.formulas import input_pipeline, storage_rates
-from cookbook.prediction.kinds.input_pipeline_arguments import KIND, committed, memory_price, resolve
+from cookbook.prediction.kinds.input_pipeline_arguments import KIND as KIND
+from cookbook.prediction.kinds.input_pipeline_arguments import committed, memory_price
+from cookbook.prediction.kinds.input_pipeline_arguments import resolve as resolve
 from cookbook.prediction.scenario import Rows
 
-__all__ = [
-    "CONSTANTS",
-    "DATASHEET",
-    "DESCRIBED",
-    "KIND",
-    "LEVELS",
-    "STAGES",
-    "TERMS",
-    "UNLIMITED",
-    "WORKLOAD",
-    "Change",
-    "chain",
-    "changes_of",
-    "ends",
-    "evidence",
-    "loader_rate",
-    "most_accelerators",
-    "outcome",
-    "parts",
-    "ranges",
-    "resolve",
-    "step_seconds",
-    "tokens",
-    "trained",
-]
 CONSTANTS = TERMS = ()
 DESCRIBED, WORKLOAD, DATASHEET = "system described", "workload measured", "datasheet only"
 LEVELS = (80, 90)

@@ -285,7 +285,7 @@ def tokens(rows: Rows) -> np.ndarray:
 
 
 def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the seconds of a step: the parts are exposed time, so they add up."""
+    """Return the seconds of a step, a pass or an answer: the parts are exposed time, so they add up."""
     return np.asarray(sum(parts.values()))
 
 

@@ -16,23 +16,11 @@ from cookbook.formulas.parallelism import FILLED, unfilled_share
 from cookbook.prediction.constants import Constant
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.configurations import Shard
-from cookbook.prediction.kinds.constraints import impossible
-from cookbook.prediction.kinds.transformer import resolve
+from cookbook.prediction.kinds.constraints import impossible as impossible
+from cookbook.prediction.kinds.networks import step_seconds as step_seconds
+from cookbook.prediction.kinds.transformer import resolve as resolve
 from cookbook.prediction.precision import SIZES
 from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row
-
-__all__ = [
-    "CONSTANTS",
-    "MEMORY_CONSTANTS",
-    "TERMS",
-    "impossible",
-    "memory_parts",
-    "outcome",
-    "parts",
-    "resolve",
-    "step_seconds",
-    "tokens",
-]
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of
@@ -121,11 +109,6 @@ def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
 def tokens(rows: Rows) -> np.ndarray:
     """Return the tokens of one step of all devices."""
     return np.asarray(rows.global_batch * rows.seq)
-
-
-def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the seconds of a step: the parts are exposed time, so they add up."""
-    return np.asarray(sum(parts.values()))
 
 
 def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:

@@ -558,19 +558,3 @@ def publishers(frame: pd.DataFrame) -> np.ndarray:
     sources = catalog.table("sources")
     group = dict(zip(sources["key"], sources["source_group"], strict=True))
     return np.array([group.get(cell.split(";")[0], cell) for cell in frame["source"]])
-
-
-__all__ = [
-    "CLEARING_COLUMNS",
-    "OUTCOMES",
-    "clear_rows",
-    "machine_of",
-    "measured",
-    "measured_table",
-    "measurements_of",
-    "needs_care",
-    "publishers",
-    "read",
-    "split",
-    "without_outcomes",
-]

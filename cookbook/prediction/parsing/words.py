@@ -10,8 +10,6 @@ import re
 from functools import lru_cache
 from typing import Any
 
-import numpy as np
-
 from cookbook import catalog, units
 from cookbook.catalog.refusals import NOT_ALLOWED, Refusal, refused
 from cookbook.prediction import request_sets
@@ -456,8 +454,3 @@ def software(kind: str, cells: tuple[str, str, str, str]) -> str:
     if is_product(kind, named) or not stack(kind, named, f"{notes}; {way}"):  # a device alone names no software
         return named if is_product(kind, named) else ""
     return stack(kind, named, f"{notes}; {device}; {way}")
-
-
-def floats(values: Any) -> np.ndarray:
-    """Return values as an array of floats."""
-    return np.array(values, dtype=float)
