@@ -484,14 +484,11 @@ def each_row_out(rows: Rows, warm: Fit) -> LeftOut:
 
     `rows`: all rows; `warm`: the fit to all rows.
     """
-    error = log_error(rows, warm.fitted)
+    error, runs = log_error(rows, warm.fitted), full_runs(rows)
     names = np.arange(len(error)).astype(str)
-    shift, count = np.zeros(len(error)), np.zeros(len(error), dtype=int)
-    runs = full_runs(rows)
-    measurements = Measured(runs, np.where(rows.usable, error, np.nan), rows.group, names)
-    corrected = correction(runs, measurements, len(names), exclude_rows=names, named=0)
-    shift, count = -np.log(corrected.factor), corrected.count
-    return LeftOut(error - shift, tiers_of_rows(warm.fitted, rows.keys), count, names)
+    measurements = Measured(runs, np.where(rows.usable, error, np.nan), names)
+    corrected = correction(runs, measurements, len(names), own=names, named=0)
+    return LeftOut(error + np.log(corrected.factor), tiers_of_rows(warm.fitted, rows.keys), corrected.count, names)
 
 
 def log_error(rows: Rows, fitted: Fitted) -> np.ndarray:
@@ -515,7 +512,7 @@ def similar_shift(rows: Rows, error: np.ndarray, train: np.ndarray, out: np.ndar
         return shift, count
     runs, at = full_runs(rows), np.flatnonzero(out)
     names = np.arange(len(error)).astype(str)
-    measurements = Measured(runs, np.where(train, error, np.nan), rows.group, names)
+    measurements = Measured(runs, np.where(train, error, np.nan), names)
     corrected = correction(runs.take(at), measurements, len(at), named=0)
     shift[at], count[at] = -np.log(corrected.factor), corrected.count
     return shift, count
@@ -529,8 +526,7 @@ def corrects(rows: Rows) -> bool:
 def full_runs(rows: Rows) -> Runs:
     """Return the rows as runs, by which similar measurements are matched, one entry per row."""
     runs, size = rows.module.runs(rows.scenarios), len(rows.measured)
-    labels = {name: _full(label, size) for name, label in runs.labels.items()}
-    return Runs(labels, {})
+    return Runs({name: _full(label, size) for name, label in runs.labels.items()})
 
 
 def _full(label: Any, size: int) -> Coded:

@@ -6,8 +6,8 @@ A layer of its own above the formulas: it can be left out, says how many measure
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -47,36 +47,18 @@ class Runs:
     labels : mapping of str to Coded or numpy.ndarray
         Network, number format, software level, accelerator and so on.
     amounts : mapping of str to numpy.ndarray
-        Amounts above zero: batch, width.
+        Amounts above zero, such as the batch, by which `distances` compares runs, but no correction.
     """
 
     labels: Mapping[str, Any]
-    amounts: Mapping[str, np.ndarray]
-
-    def __len__(self) -> int:
-        first = next(iter(self.labels.values()))
-        return len(first.codes if isinstance(first, Coded) else first)
+    amounts: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def distinct(self, size: int) -> tuple[Runs, np.ndarray]:
         """Return the distinct runs among `size` rows, and for each row the index of its run."""
-        columns = {name: _column(label) for name, label in {**self.labels, **self.amounts}.items()}
-        joined = together(*columns.values())
-        values = list(zip(*joined.levels, strict=True))
-        values_of = dict(zip(columns, values, strict=True))
-        labels = {name: coded(np.array(values_of[name], dtype=object)) for name in self.labels}
-        amounts = {name: np.array(values_of[name], dtype=float) for name in self.amounts}
-        return Runs(labels, amounts), np.broadcast_to(joined.codes, (size,))
-
-    def single(self) -> Runs:
-        """Return the only run, with one entry in each column."""
-        labels = {
-            name: Coded(label.codes.reshape(1), label.levels)
-            if isinstance(label, Coded)
-            else Coded(np.zeros(1, dtype=int), (np.asarray(label).item(),))
-            for name, label in self.labels.items()
-        }
-        amounts = {name: np.reshape(np.asarray(amount, dtype=float), 1) for name, amount in self.amounts.items()}
-        return Runs(labels, amounts)
+        joined = together(*map(_column, self.labels.values()))
+        levels = zip(*joined.levels, strict=True)
+        labels = {name: coded(values) for name, values in zip(self.labels, levels, strict=True)}
+        return Runs(labels), np.broadcast_to(joined.codes, (size,))
 
     @cached_property
     def codes_of_levels(self) -> dict[str, tuple[dict[str, int], np.ndarray]]:
@@ -98,19 +80,15 @@ class Runs:
         labels = {
             name: label.take(index) if isinstance(label, Coded) else label[index] for name, label in self.labels.items()
         }
-        return Runs(labels, {name: amount[index] for name, amount in self.amounts.items()})
+        return Runs(labels)
 
 
 def _column(values: Any) -> Coded:
     """Return a column as codes, whose levels are its distinct values."""
     if isinstance(values, Coded):
-        distinct = dict.fromkeys(values.levels)
-        if len(distinct) == len(values.levels):
-            return values
-        index = {level: at for at, level in enumerate(distinct)}
-        return Coded(np.array([index[level] for level in values.levels])[values.codes], tuple(distinct))
+        return values.compact()
     if np.ndim(values) == 0:
-        return Coded(np.array(0), (np.asarray(values).item(),))
+        return coded(values)
     levels, codes = np.unique(values, return_inverse=True)
     return Coded(codes, tuple(levels.tolist()))
 
@@ -125,18 +103,17 @@ class Measured:
         What was run.
     error : numpy.ndarray
         Logarithm of predicted over measured outcome, NaN where one is missing.
-    group, row : numpy.ndarray of str
-        Publisher, and name of the row.
+    row : numpy.ndarray of str
+        Name of the row.
     """
 
     runs: Runs
     error: np.ndarray
-    group: np.ndarray
     row: np.ndarray
 
     def take(self, index: np.ndarray) -> Measured:
         """Return some of the runs."""
-        return Measured(self.runs.take(index), self.error[index], self.group[index], self.row[index])
+        return Measured(self.runs.take(index), self.error[index], self.row[index])
 
     @cached_property
     def complete(self) -> Measured:
@@ -165,14 +142,7 @@ class Correction:
 
 
 def correction(
-    requested: Runs,
-    measured: Measured,
-    size: int | None = None,
-    exclude_groups: Collection[str] = (),
-    exclude_rows: Collection[str] | np.ndarray = (),
-    label_costs: Mapping[str, float] | None = None,
-    amount_costs: Mapping[str, float] | None = None,
-    named: int = 8,
+    requested: Runs, measured: Measured, size: int, own: np.ndarray | None = None, named: int = 8
 ) -> Correction:
     """Return the kernel-weighted mean error of similar measurements, as a factor for each requested run.
 
@@ -182,38 +152,25 @@ def correction(
         Runs to predict.
     measured : Measured
         Runs that were measured.
-    size : int, optional
-        How many runs are asked for; as many as there are labels by default.
-    exclude_groups : collection of str
-        Publishers that may not speak.
-    exclude_rows : collection of str
-        Rows that may not speak to anyone; an array with one name for each asked run is left out for that run alone.
-    label_costs, amount_costs : mapping of str to float, optional
-        Distance of different labels, and of a factor of e in an amount.
+    size : int
+        How many runs are asked for.
+    own : numpy.ndarray of str, optional
+        For each requested run the row that may not speak to it.
     named : int
         How many rows to name at most for each run.
     """
-    size = len(requested) if size is None else size
-    costs = (label_costs or LABEL_COSTS, amount_costs or {})
-    own = exclude_rows if isinstance(exclude_rows, np.ndarray) else None
     measured = measured.complete
-    barred = np.zeros(len(measured.error), dtype=bool)
-    if own is None and len(exclude_rows):
-        barred |= np.isin(measured.row, list(exclude_rows))
-    if exclude_groups:
-        barred |= np.isin(measured.group, list(exclude_groups))
-    if barred.any():
-        measured = measured.take(np.flatnonzero(~barred))
     if own is not None:
-        requested = Runs({**requested.labels, "row itself": coded(own.astype(object))}, requested.amounts)
-    one, back = (requested.single(), np.zeros(1, dtype=int)) if size == 1 else requested.distinct(size)
-    shift, count = np.zeros(len(one)), np.zeros(len(one), dtype=int)
+        requested = Runs({**requested.labels, "row itself": coded(own.astype(object))})
+    one, back = requested.distinct(size)
+    total = int(back.max()) + 1
+    shift, count = np.zeros(total), np.zeros(total, dtype=int)
     rows: list[np.ndarray] = []
     runs, error, names = measured.runs, measured.error, measured.row
-    for start in range(0, len(one), BLOCK_RUNS):
-        block = np.arange(start, min(start + BLOCK_RUNS, len(one)))
-        some = one if len(one) <= BLOCK_RUNS else one.take(block)
-        distance = distances(some, runs, *costs)
+    for start in range(0, total, BLOCK_RUNS):
+        block = np.arange(start, min(start + BLOCK_RUNS, total))
+        some = one.take(block)
+        distance = distances(some, runs, LABEL_COSTS, {})
         weight = np.where(distance <= MAX_DISTANCE, np.exp(-distance), 0.0)
         if own is not None:
             weight = np.where(some.labels["row itself"].each(str, object)[:, None] == names[None, :], 0.0, weight)
@@ -238,10 +195,7 @@ def distances(
         if name in requested.labels and name in measured.labels:
             code_of, theirs = measured.codes_of_levels[name]
             mine = coded(requested.labels[name])
-            if mine.codes.size == 1:
-                ours = np.array([code_of.get(str(mine.levels[mine.codes.item()]), -1)])
-            else:
-                ours = np.array([code_of.get(str(level), -1) for level in mine.levels])[mine.codes]
+            ours = np.array([code_of.get(str(level), -1) for level in mine.levels])[mine.codes]
             distance = distance + cost * (ours[:, None] != theirs)
     for name, cost in amount_costs.items():
         if name in requested.amounts and name in measured.amounts:
@@ -263,8 +217,7 @@ def known_errors(kind: str) -> Measured | None:
         return None
     table = table[np.isfinite(np.log(table["ratio"]))]
     labels = {name: coded(cells.astype(str).astype(object)) for name, cells in _columns(table["labels"]).items()}
-    ratio, group, names = (table[name].to_numpy() for name in ("ratio", "publisher", "row"))
-    return Measured(Runs(labels, {}), np.log(ratio), group.astype(str), names.astype(str))
+    return Measured(Runs(labels), np.log(table["ratio"].to_numpy()), table["row"].to_numpy().astype(str))
 
 
 def _columns(cells: Iterable[str]) -> dict[str, np.ndarray]:
@@ -273,14 +226,12 @@ def _columns(cells: Iterable[str]) -> dict[str, np.ndarray]:
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def correct(kind: str, requested: Runs, size: int, **without: Any) -> Correction | None:
+def correct(kind: str, requested: Runs, size: int) -> Correction | None:
     """Return what similar measurements say about runs; none where the kind compares no runs."""
     measured = known_errors(kind)
     if measured is None or not size:
         return None
-    if size > 1 and not without:
-        return _of_many(requested, measured, size)
-    return correction(requested, measured, size, **{"named": 8 if size == 1 else 0, **without})
+    return _of_many(requested, measured, size) if size > 1 else correction(requested, measured, size)
 
 
 @dataclass(frozen=True, eq=False)

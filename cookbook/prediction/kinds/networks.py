@@ -271,7 +271,7 @@ def runs(rows: Rows) -> Runs:
     labels["network"] = Coded(index, tuple(names))
     labels["workload"] = Coded(index, tuple(kinds.get(name, "") for name in names))
     labels["format"] = np.nan_to_num(rows.unit_kind, nan=-1.0).astype(int)
-    return Runs(labels, {})
+    return Runs(labels)
 
 
 @lru_cache(maxsize=1)
