@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from cookbook.__main__ import main
 from cookbook.prediction.parsing import reading
-from cookbook.prediction.parsing.reading import read_blocks, read_scenarios
+from cookbook.prediction.parsing.reading import read_blocks
 
 HEADER = ["id", "model", "software"]
 ROWS = [["007", "resnet50", "PyTorch 2.1, cuDNN 8"], ["b", "bert_large", 'called "x"'], ["c", "ünet", ""]]
@@ -28,6 +28,13 @@ def text(rows=ROWS, delimiter=",", newline="\n", header=HEADER, quoting=csv.QUOT
     return out.getvalue()
 
 
+def whole(path) -> tuple[pd.DataFrame, list[str]]:
+    """All blocks of a file: its cells, and why each row cannot be trusted."""
+    blocks = [*read_blocks(path)]
+    frames = [frame.astype(object) for frame, _ in blocks] or [pd.DataFrame()]
+    return pd.concat(frames, ignore_index=True), [reason for _, why in blocks for reason in why.tolist()]
+
+
 @pytest.fixture
 def read(tmp_path):
     """Read a file of the given content: its rows and why they cannot be trusted."""
@@ -35,8 +42,8 @@ def read(tmp_path):
     def read(content):
         path = tmp_path / "x.csv"
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        taken = read_scenarios(path)
-        return taken.frame.to_numpy().tolist(), taken.why
+        frame, why = whole(path)
+        return frame.to_numpy().tolist(), why
 
     return read
 
@@ -129,14 +136,14 @@ def test_what_is_no_table_is_refused_by_name(tmp_path, content, words):
     path = tmp_path / "x.csv"
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"x\.csv") as refused:
-        read_scenarios(path)
+        whole(path)
     assert words in str(refused.value) and len(str(refused.value)) < 300
 
 
 @pytest.mark.parametrize("content", ["", "\n\n", "\ufeff", "# only words\n", "id,model\n", "id,model\n,\n\n", "\0\0"])
 def test_a_file_without_rows_gives_none_and_the_command_says_so(tmp_path, capsys, content):
     (tmp_path / "x.csv").write_text(content, encoding="utf-8")
-    assert len(read_scenarios(tmp_path / "x.csv").frame) == 0
+    assert len(whole(tmp_path / "x.csv")[0]) == 0
     with pytest.raises(SystemExit, match="1"):
         main(["predict", str(tmp_path / "x.csv"), str(tmp_path / "out.csv"), "--kind", "training_classic"])
     assert "x.csv has no rows" in capsys.readouterr().err
@@ -173,11 +180,11 @@ def test_what_was_written_by_csv_is_read_back_or_told(tmp_path, rows, delimiter)
     path = tmp_path / "x.csv"
     path.write_text(text(rows, delimiter, quoting=csv.QUOTE_ALL), encoding="utf-8", newline="")
     try:
-        taken = read_scenarios(path)
+        frame, why = whole(path)
     except ValueError:
         pytest.fail("it is a table")
-    found = [row for row, why in zip(taken.frame.to_numpy().tolist(), taken.why, strict=True) if not why]
-    assert found == meant or any(taken.why)
+    found = [row for row, reason in zip(frame.to_numpy().tolist(), why, strict=True) if not reason]
+    assert found == meant or any(why)
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -185,11 +192,11 @@ def test_what_was_written_by_csv_is_read_back_or_told(tmp_path, rows, delimiter)
 def test_any_bytes_are_read_or_refused(tmp_path, content, header):
     (tmp_path / "x.csv").write_bytes(header + content)
     try:
-        taken = read_scenarios(tmp_path / "x.csv")
+        frame, why = whole(tmp_path / "x.csv")
     except ValueError as refused:
         assert "x.csv" in str(refused) and len(str(refused)) < 400
     else:
-        assert len(taken.frame) == len(taken.why)
+        assert len(frame) == len(why)
 
 
 def test_quick_and_careful_reading_agree(tmp_path, monkeypatch):
@@ -197,11 +204,11 @@ def test_quick_and_careful_reading_agree(tmp_path, monkeypatch):
     words = ["a", " b", "c d ", "", '="5"', "x, y", 'in "quotes"', "é"]
     rows = [[str(n), *(words[k] for k in rng.integers(len(words), size=4))] for n in range(500)]
     (tmp_path / "x.csv").write_text(text(rows, header=["id", "a", "b", "c", "d"]), encoding="utf-8")
-    quick = read_scenarios(tmp_path / "x.csv")
+    quick, quick_why = whole(tmp_path / "x.csv")
     monkeypatch.setattr(reading, "_is_plain", lambda *given: False)
-    careful = read_scenarios(tmp_path / "x.csv")
-    pd.testing.assert_frame_equal(quick.frame, careful.frame)
-    assert quick.why == careful.why == [""] * 500
+    careful, careful_why = whole(tmp_path / "x.csv")
+    pd.testing.assert_frame_equal(quick, careful)
+    assert quick_why == careful_why == [""] * 500
 
 
 @pytest.mark.parametrize("size", [64, 300, 1 << 20])

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from cookbook.__main__ import main
 from cookbook.calibration.validate import KINDS
 from cookbook.prediction.answer import COLUMNS, answer, answer_file, as_csv, more_columns, unknown_columns
-from cookbook.prediction.parsing.reading import read_scenarios
 from cookbook.prediction.parsing.tables import OUTCOMES, measured, measured_table, measurements_of, read
 
 NUMBERS = ["predicted", "low80", "high80", "low90", "high90"]
@@ -439,12 +438,6 @@ def test_any_bytes_at_all(tmp_path, content, kind):
         assert "any.csv" in str(refused)
         return
     assert (found["predicted"].notna() | (found["why"] != "")).all()
-
-
-def test_reading_keeps_text_as_text(tmp_path):
-    (tmp_path / "x.csv").write_text('id,model\n007,"a, b"\n', encoding="utf-8")
-    taken = read_scenarios(tmp_path / "x.csv")
-    assert taken.frame.to_dict("records") == [{"id": "007", "model": "a, b"}] and taken.why == [""]
 
 
 def test_columns_of_our_tables_and_of_scenarios_are_both_understood():

@@ -47,22 +47,6 @@ UNCLOSED = "a quote in line {line} is not closed, or stands within a cell: write
 NEWLINE, QUOTE, RETURN = 10, 34, 13
 
 
-@dataclass(frozen=True, eq=False)
-class ReadTable:
-    """A table as text, and what is wrong with single rows.
-
-    Attributes
-    ----------
-    frame : pandas.DataFrame
-        All cells as text, blank where the row has none.
-    why : list of str
-        For each row, why it cannot be read as meant; "" where it can.
-    """
-
-    frame: pd.DataFrame
-    why: list[str]
-
-
 @dataclass(frozen=True)
 class _Layout:
     """The form of a file: its header, its delimiter, where the rows begin, what is wrong with all."""
@@ -73,30 +57,11 @@ class _Layout:
     problem: str = ""
 
 
-def read_scenarios(path: str | Path) -> ReadTable:
-    """Read a CSV file as text: any of the usual encodings, line ends, delimiters and ways of quoting.
-
-    A row with fewer or more cells than the header is kept, with the reason that it cannot be trusted; a file without
-    rows gives none.
-
-    Parameters
-    ----------
-    path : str or Path
-        The file.
-
-    Raises
-    ------
-    ValueError
-        If the file is no CSV file, or has no header: what it is, and what to do.
-    """
-    blocks = list(read_blocks(path))
-    frames = [frame.astype(object) for frame, _ in blocks]
-    whole = pd.concat(frames, ignore_index=True) if frames else pd.DataFrame()
-    return ReadTable(whole, [reason for _, why in blocks for reason in why.tolist()])
-
-
 def read_blocks(path: str | Path) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:
     """Read a CSV file block by block, so that a million rows take little memory.
+
+    It may have any of the usual encodings, line ends, delimiters and ways of quoting. A row with fewer or more cells
+    than the header is kept, with the reason that it cannot be trusted; a file without rows gives none.
 
     Parameters
     ----------
@@ -112,7 +77,7 @@ def read_blocks(path: str | Path) -> Iterator[tuple[pd.DataFrame, np.ndarray]]:
     Raises
     ------
     ValueError
-        As `read_scenarios`.
+        If the file is no CSV file, or has no header: what it is, and what to do.
     """
     content = _utf8(path, Path(path).read_bytes())
     layout = _layout(path, content)
