@@ -232,10 +232,6 @@ def _observed(matmul: pd.DataFrame) -> pd.DataFrame:
         peak = dict(zip(devices["key"], hardware.peak_flops(devices, str(precision)), strict=True))
         ran = group["accelerator"].map(peak).to_numpy() * group["device_fraction"].to_numpy()
         parts.append(group.assign(share=group["achieved_flops"].to_numpy() / ran))
-    return _percentiles(parts)
-
-
-def _percentiles(parts: list[pd.DataFrame]) -> pd.DataFrame:
     rows = pd.concat(parts).dropna(subset=["share"])
     grouped = rows.groupby(["accelerator", "number_format"], sort=False)
     return grouped.agg(

@@ -18,7 +18,6 @@ from cookbook.catalog import constant
 from cookbook.catalog.fields import MAX_AMOUNT, Field, checked
 from cookbook.catalog.refusals import refused
 from cookbook.formulas import arithmetic, memory
-from cookbook.formulas import arithmetic as roofline
 from cookbook.formulas.arithmetic import FLOP_PER_MAC
 from cookbook.hardware import Accelerator
 from cookbook.prediction.api import ACCELERATORS, FORMAT, MODEL
@@ -118,8 +117,8 @@ def traffic_per_epoch(
     more, and each step updates all parameters. Operations fused into one move less.
     """
     passes = 1 + backward + recompute * (ops.block != "")
-    per_step = _moved(ops, 0, seq, sizes) @ passes
-    per_sample = _moved(ops, 1, seq, sizes) @ passes - per_step
+    per_step = _moved(ops, 0, seq, sizes.activation, sizes.weight) @ passes
+    per_sample = _moved(ops, 1, seq, sizes.activation, sizes.weight) @ passes - per_step
     copy = sizes.weight if sizes.master else 0.0
     update = memory.update_bytes(
         ops.parameter_count, sizes.update_reads, sizes.update_writes, sizes.state, sizes.gradient, copy
@@ -128,10 +127,10 @@ def traffic_per_epoch(
     return np.asarray(steps * (per_step + update) + samples * per_sample)
 
 
-def _moved(ops: Ops, batch: float, seq: Any, sizes: Sizes) -> np.ndarray:
-    """Return the bytes moved by one pass over a batch [B]."""
+def _moved(ops: Ops, batch: Any, seq: Any, activation: float, weight: float) -> np.ndarray:
+    """Return the bytes that each operation moves in one pass over a batch, from those of one element [B]."""
     elements = ops.column("reads", batch, seq) + ops.column("writes", batch, seq)
-    return elements * sizes.activation + ops.column("weights", batch, seq) * sizes.weight
+    return elements * activation + ops.column("weights", batch, seq) * weight
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -449,8 +448,8 @@ def _devices(
         "fits": demand <= capacity,
         "largest_batch": memory.largest_batch(capacity, need["fixed_bytes"], need["bytes_per_sample"]),
         "bound_seconds": parts[0],
-        "unfused_overlap_seconds": roofline.perfect_overlap_seconds(parts),
-        "unfused_serial_seconds": roofline.no_overlap_seconds(parts),
+        "unfused_overlap_seconds": arithmetic.perfect_overlap_seconds(parts),
+        "unfused_serial_seconds": arithmetic.no_overlap_seconds(parts),
         "needed_fraction": work["needed_flops"] / peak,
         "devices_needed": np.ceil(work["needed_flops"] / peak),
     }
@@ -474,8 +473,8 @@ def _evaluated(devices: pd.DataFrame, precision: str, epochs: float, target: flo
     seen = seen[seen["number_format"] == precision].drop(columns="number_format")
     devices = devices.merge(seen, on="key", how="left")
     row, measured = devices.pop("sources").str.join(";"), devices.pop("observed_sources").fillna("")
-    devices["verdict"] = verdicts(devices, epochs, target)
-    devices["why"] = why_not(devices, precision)
+    devices["verdict"] = [_verdict(row, epochs, target) for row in devices.itertuples(index=False)]
+    devices["why"] = [_reason(row, precision) for row in devices.itertuples(index=False)]
     return devices.drop(columns="formats").assign(sources=(row + ";" + measured).str.strip(";"))
 
 
@@ -492,17 +491,8 @@ def _floats(value: Any) -> Any:
     return float(array) if array.ndim == 0 else array
 
 
-def why_not(devices: pd.DataFrame, precision: str) -> list[str]:
-    """Return the reason why a row's numbers are missing or the model does not fit; "" where neither is so."""
-    return [_reason(row, precision) for row in devices.itertuples(index=False)]
-
-
-def verdicts(devices: pd.DataFrame, epochs: float, target_seconds: float) -> list[str]:
-    """Return for each accelerator, alone, in plain words whether it could meet the target."""
-    return [_verdict(row, epochs, target_seconds) for row in devices.itertuples(index=False)]
-
-
 def _reason(row: Any, precision: str) -> str:
+    """Return why numbers of a row are missing or the model does not fit; "" where neither is so."""
     if math.isnan(row.batch):
         return "the batch is not a whole number of 1 or more"
     reasons = []
@@ -524,6 +514,7 @@ def _largest(batch: float) -> str:
 
 
 def _verdict(row: Any, epochs: float, target_seconds: float) -> str:
+    """Return in plain words whether an accelerator alone could meet the target."""
     needed = row.needed_fraction
     if math.isnan(needed) or math.isnan(row.batch):
         return "cannot tell"
@@ -599,20 +590,14 @@ def roofline_table(
         raise refused("batch", batch, "is a list; give one number of samples")
     device = hardware.accelerator(accelerator)
     peak, bandwidth = hardware.peak_flops(device, precision), device.mem_bandwidth
-    ops = workload.ops
+    ops, sizes = workload.ops, catalog.row("number_formats", precision)
     flop = FLOP_PER_MAC * ops.column("macs", size, seq) + ops.column("vector_flop", size, seq)
-    return _roofline(ops, flop, _op_bytes(ops, size, seq, precision), peak, bandwidth)
-
-
-def _op_bytes(ops: Ops, batch: np.ndarray, seq: float | None, precision: str) -> np.ndarray:
-    """Return the bytes that each operation moves."""
-    sizes = catalog.row("number_formats", precision)
-    moved = (ops.column("reads", batch, seq) + ops.column("writes", batch, seq)) * sizes["activation_bytes"]
-    return np.asarray(moved + ops.column("weights", batch, seq) * sizes["weight_bytes"])
+    moved = _moved(ops, size, seq, sizes["activation_bytes"], sizes["weight_bytes"])
+    return _roofline(ops, flop, moved, peak, bandwidth)
 
 
 def _roofline(ops: Ops, flop: np.ndarray, moved: np.ndarray, peak: float, bandwidth: float) -> pd.DataFrame:
-    intensity = roofline.arithmetic_intensity(flop, np.where(moved > 0, moved, np.nan))
+    intensity = arithmetic.arithmetic_intensity(flop, np.where(moved > 0, moved, np.nan))
     return pd.DataFrame(
         {
             "name": ops.name,
@@ -621,8 +606,8 @@ def _roofline(ops: Ops, flop: np.ndarray, moved: np.ndarray, peak: float, bandwi
             "flop": flop,
             "bytes": moved,
             "intensity": intensity,
-            "attainable_flops": roofline.attainable_flops(intensity, peak, bandwidth),
-            "seconds": roofline.op_seconds(flop, moved, peak, bandwidth, smoothness=np.inf),
-            "bound_by": roofline.bound_by(flop, moved, peak, bandwidth),
+            "attainable_flops": arithmetic.attainable_flops(intensity, peak, bandwidth),
+            "seconds": arithmetic.op_seconds(flop, moved, peak, bandwidth, smoothness=np.inf),
+            "bound_by": arithmetic.bound_by(flop, moved, peak, bandwidth),
         }
     )
