@@ -14,10 +14,10 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.fields import Field, checked
-from cookbook.catalog.names import index, normalise
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import NOT_ALLOWED, Refusal, Refused
 from cookbook.evidence import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
+from cookbook.evidence.measurement_rows import network_of
 from cookbook.prediction import scaling as engine
 from cookbook.prediction.constants import LEVELS
 from cookbook.prediction.parsing import networks
@@ -196,18 +196,6 @@ def chosen(
     return selected
 
 
-@lru_cache(maxsize=4096)
-def network_of(name: str) -> str:
-    """Return the catalogue key of a network as its publisher spells it; the name itself where no row has it.
-
-    Examples
-    --------
-    >>> network_of("LLAMA3_70B"), network_of("Nemotron_9_Super")
-    ('llama3_70b', 'Nemotron_9_Super')
-    """
-    return index("models", catalog.data_directory()).get(normalise(name), name)
-
-
 @lru_cache(maxsize=3)
 def _names(column: str) -> frozenset[str]:
     """Return names by which runs can be chosen: those measured, and for hardware and networks all catalogue names."""
@@ -218,14 +206,13 @@ def _names(column: str) -> frozenset[str]:
     return frozenset(measured | set(catalog.table(table)[key] if table else ()))
 
 
-def models_of(kind: str = "") -> tuple[str, ...]:
-    """Return the alternatives to the full prediction of one kind, or of any, in the order of the tables.
+def models_of() -> tuple[str, ...]:
+    """Return the alternatives to the full prediction of any kind, in the order of the tables.
 
-    >>> models_of("classic")[:3]
-    ('full', 'without neighbours', 'without products')
+    >>> models_of()[:2], models_of()[-1]
+    (('full', 'without neighbours'), 'full, row alone left out')
     """
-    tables = KINDS[kind] if kind else [table for members in KINDS.values() for table in members]
-    names = dict.fromkeys(name for table in tables for name in _ratios(table_name(table)))
+    names = dict.fromkeys(name for tables in KINDS.values() for table in tables for name in _ratios(table_name(table)))
     return tuple(dict.fromkeys([*(name for name in names if name not in _rule_names()), *_rule_names()]))
 
 

@@ -232,6 +232,7 @@ READERS = {
 }
 
 
+@lru_cache(maxsize=4096)
 def framework(software: str) -> str:
     """Return the framework of a printed name of software; the name itself where none is known, blank where blank.
 
@@ -242,11 +243,12 @@ def framework(software: str) -> str:
     return next((name for name in FRAMEWORKS if name.casefold() in text), software)
 
 
-def network(model: str) -> str:
-    """Return the zoo's name of a network as printed; the printed name where the zoo has none.
+@lru_cache(maxsize=4096)
+def network_of(model: str) -> str:
+    """Return the zoo's name of a network as its publisher spells it; that spelling where the zoo has none.
 
-    >>> network("googlenet (inception_v1)"), network("FastSpeech of my own")
-    ('googlenet', 'FastSpeech of my own')
+    >>> network_of("LLAMA3_70B"), network_of("googlenet (inception_v1)"), network_of("FastSpeech of my own")
+    ('llama3_70b', 'googlenet', 'FastSpeech of my own')
     """
     return index("models", data_directory()).get(normalise(model), model)
 

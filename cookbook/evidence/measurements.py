@@ -18,7 +18,7 @@ from cookbook import catalog
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import Refusal, Refused, refused
-from cookbook.evidence import measurement_rows
+from cookbook.evidence import measurement_rows, table_name
 from cookbook.prediction.neighbours import LABEL_COSTS, MAX_DISTANCE, Runs, distances
 from cookbook.units import shown
 
@@ -77,11 +77,8 @@ COLUMNS = (
 )
 # Kinds whose software is a framework; elsewhere it is the benchmark.
 RUN_KINDS = ("training", "inference", "storage")
-# Evaluated tables: measured table -> table of held-out predictions.
-EVALUATED_TABLES = {
-    "training_classic": "validation_classic_rows",
-    "training_transformer": "validation_transformer_rows",
-}
+# Measured tables with held-out predictions of their outcomes.
+EVALUATED_TABLES = ("training_classic", "training_transformer")
 
 
 # Columns that can be compared, and what goes with each: a device implies its generation, a framework its version.
@@ -203,13 +200,9 @@ def _with_names(rows: pd.DataFrame) -> pd.DataFrame:
         device=rows["accelerator"].map(devices["name"]).fillna(""),
         generation=rows["accelerator"].map(devices["vendor"] + " " + devices["generation"]).fillna(""),
         year=rows["date"].str.extract(r"((?:19|20)\d\d)")[0].astype(float),
-        framework=_each(rows["software"], measurement_rows.framework).where(rows["kind"].isin(RUN_KINDS), ""),
-        network=_each(rows["model"], measurement_rows.network),
+        framework=rows["software"].map(measurement_rows.framework).where(rows["kind"].isin(RUN_KINDS), ""),
+        network=rows["model"].map(measurement_rows.network_of),
     )
-
-
-def _each(values: pd.Series, function: Any) -> pd.Series:
-    return values.map({value: function(value) for value in values.unique()})
 
 
 def _with_predictions(rows: pd.DataFrame) -> pd.DataFrame:
@@ -218,8 +211,8 @@ def _with_predictions(rows: pd.DataFrame) -> pd.DataFrame:
     An id that two tables share gets the name of its table before it.
     """
     parts = []
-    for table, name in EVALUATED_TABLES.items():
-        judged = catalog.table(name)[["id", "software_level", "tier", "full", "half_80"]]
+    for table in EVALUATED_TABLES:
+        judged = catalog.table(table_name(table))[["id", "software_level", "tier", "full", "half_80"]]
         parts.append(judged.assign(table=table, full=judged["full"] * (1 if table == "training_classic" else -1)))
     joined = rows.merge(pd.concat(parts), on=["table", "id"], how="left", validate="one_to_one")
     predicted, reach = joined["throughput"] * np.exp(joined["full"]), np.exp(joined["half_80"])
@@ -380,7 +373,7 @@ def _runs(rows: pd.DataFrame) -> Runs:
     labels, amounts = {}, {}
     if "model" in rows:
         models = catalog.table("models").set_index("name")["family"]
-        network = rows["model"].map({name: measurement_rows.network(name) for name in rows["model"].unique()})
+        network = rows["model"].map(measurement_rows.network_of)
         labels["network"], labels["workload"] = network, network.map(models).fillna("")
     if "accelerator" in rows:
         labels["accelerator"] = rows["accelerator"]

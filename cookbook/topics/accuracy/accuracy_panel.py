@@ -15,6 +15,7 @@ from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.evidence import ENOUGH as LEAST
 from cookbook.evidence import evaluation, paired
+from cookbook.evidence.measurement_rows import network_of
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
 from cookbook.panels.options import network_titles, readable
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults_of, panel_call
@@ -186,7 +187,7 @@ def _options(column: str, table: str = "", key: str = "", name: str = "") -> tup
     A network is listed once, however its publishers spell it; a search finds it by each of their spellings.
     """
     spelled = pd.concat([evaluation.chosen(kind)[column] for kind in RUNS if kind != "both"])
-    runs = spelled.map(evaluation.network_of) if column == "model" else spelled
+    runs = spelled.map(network_of) if column == "model" else spelled
     counts = runs[runs != ""].value_counts().to_dict()
     words = catalog.table(table).set_index(key)[name].to_dict() if table else {}
     also = spelled.groupby(runs).agg(lambda names: ";".join(sorted(set(names)))) if column == "model" else {}

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog
 from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.evidence import measurements as explore
 from cookbook.evidence.measurements import NAMES, NUMBERS, SHARES, Selected, Y
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
+from cookbook.panels.options import network_titles
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, json_of, percent, sources_by_count
 from cookbook.topics.accuracy import charts
@@ -242,7 +242,7 @@ def _year(value: Any) -> str:
 def _examples() -> tuple[Option, ...]:
     """Return a run of each kind, to start from."""
     rows = explore.everything().query("device != ''").drop_duplicates("kind")
-    titles = _titles()
+    titles = network_titles()
     options = (
         (row.id, f"{titles.get(row.network, row.network)} on {row.device}", row.id, row.kind)
         for row in rows.itertuples()
@@ -283,16 +283,10 @@ def _show(value: Any) -> tuple[str, str]:
     return json.dumps(value), " ".join(str(part) for part in value.values()) or "your configuration"
 
 
-@lru_cache(maxsize=1)
-def _titles() -> dict[str, str]:
-    rows = catalog.table("models")
-    return dict(zip(rows["name"], rows["title"], strict=True))
-
-
 def printed(rows: pd.DataFrame, column: str) -> pd.Series:
     """Return a column as printed names; those of accelerators and networks are not their keys."""
     if column == "network":
-        return rows["network"].map(_titles()).fillna(rows["network"])
+        return rows["network"].map(network_titles()).fillna(rows["network"])
     return rows["device" if column == "accelerator" else column]
 
 
@@ -596,7 +590,7 @@ def _chosen(selection: Asked) -> str:
     variants = [
         name for name in _variants(selection.wanted.get("network", ())) if (selection.shown["network"] == name).any()
     ]
-    included = f"Included too: {', '.join(_titles().get(name, name) for name in variants)}." if variants else ""
+    included = f"Included too: {', '.join(network_titles().get(name, name) for name in variants)}." if variants else ""
     none = [
         name
         for column, names in selection.wanted.items()
@@ -606,7 +600,7 @@ def _chosen(selection: Asked) -> str:
     if not none:
         return included
     devices = dict(zip(explore.everything()["accelerator"], explore.everything()["device"], strict=True))
-    named = ", ".join(_titles().get(name) or devices.get(name) or name for name in none)
+    named = ", ".join(network_titles().get(name) or devices.get(name) or name for name in none)
     return " ".join(filter(None, [included, f"Filters: no such run was measured on or with {named}."]))
 
 
@@ -616,7 +610,7 @@ def _entries(rows: pd.DataFrame, column: str) -> pd.Series:
 
 
 def _network(row: Any) -> str:
-    return _titles().get(row["network"], row["network"])
+    return network_titles().get(row["network"], row["network"])
 
 
 def _best(selection: Asked) -> str:
