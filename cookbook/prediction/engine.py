@@ -505,16 +505,14 @@ def estimate(scenario: Scenario, neighbours: bool = True) -> Estimate:
         return Estimate.joined(list(pool.map(lambda at: one(scenario.take(slice(at, at + BLOCK_ROWS))), starts)))
 
 
-def estimate_rows(
-    prepared: Prepared, neighbours: bool = True, terms: Mapping[str, bool] | None = None, memory: bool = True
-) -> Estimate:
-    """Return estimates of prepared rows; `terms` switches some off, `memory` asks for device memory, too."""
+def estimate_rows(prepared: Prepared, neighbours: bool = True, memory: bool = True) -> Estimate:
+    """Return estimates of prepared rows; `memory` asks for device memory, too."""
     module, rows = terms_of(prepared.kind), prepared.rows
     possible, size = rows.why == "", _size(rows)
     if not possible.any():
         return _nothing(prepared)
     with np.errstate(all="ignore"):
-        parts = module.parts(rows, prepared.constants, terms)
+        parts = module.parts(rows, prepared.constants)
         uncorrected = module.step_seconds(parts)
         factor, used, named = _correction(prepared, neighbours)
         seconds = uncorrected * factor

@@ -130,9 +130,7 @@ def figures() -> dict[str, float]:
     return {name: constant(name) for name in CONSTANTS}
 
 
-def exchange_seconds(
-    kind: str, payload_bytes: float, devices: int, network: Fabric, constants: dict[str, float] | None = None
-) -> float:
+def exchange_seconds(kind: str, payload_bytes: float, devices: int, network: Fabric) -> float:
     """Return the time of one collective or transfer among the first devices of a network.
 
     Parameters
@@ -145,8 +143,6 @@ def exchange_seconds(
         Devices that take part.
     network : Fabric
         From `fabric`.
-    constants : dict, optional
-        Others than the fitted ones.
 
     Returns
     -------
@@ -169,7 +165,7 @@ def exchange_seconds(
     if devices < 1 or devices != int(devices) or devices > network.largest:
         most = f"{network.largest:,.0f}" if math.isfinite(network.largest) else "any number"
         raise refused("devices", devices, f": {network.name} has 1 to {most}, whole numbers")
-    fitted = constants or figures()
+    fitted = figures()
     if network.kind == "torus":
         return _on_torus(kind, payload_bytes, devices, network, fitted)
     groups, rates = network.levels(devices, "all" if kind == "all_to_all" else "next")

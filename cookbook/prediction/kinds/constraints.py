@@ -521,16 +521,6 @@ HELD = (
 )
 
 
-class _One:
-    """One row of columns, its numbers as attributes."""
-
-    def __init__(self, columns: Mapping[str, np.ndarray], row: int) -> None:
-        self._columns, self._row = columns, row
-
-    def __getattr__(self, name: str) -> Any:
-        return self._columns[name][self._row]
-
-
 def refusals(v: Mapping[str, np.ndarray], accelerator: Coded, why: np.ndarray) -> np.ndarray:
     """Return why each row cannot be predicted; "" where it can."""
     s, reasons_of = SimpleNamespace(**v, unnamed=accelerator.where(lambda key: key == "")), None
@@ -565,7 +555,7 @@ def impossible(s: Any, scenario: Scenario) -> np.ndarray:
 
     Reasons of rows in a grid contain no values, since otherwise there would be one sentence for each row.
     """
-    columns = _with_schedule(s, scenario)
+    columns = {**s.values, "pipeline_schedule": scenario.words("pipeline_schedule").each(str, object)}
     with np.errstate(all="ignore"):
         configurations, why = SimpleNamespace(**columns), np.array("", dtype=object)
         if s.in_grid:
@@ -577,9 +567,11 @@ def impossible(s: Any, scenario: Scenario) -> np.ndarray:
             return why
         why = np.full(len(s), "", dtype=object)
         columns = {name: np.broadcast_to(value, len(s)) for name, value in columns.items()}
+        configurations = SimpleNamespace(**columns)
         for constraint in REQUESTED:
-            for row in np.flatnonzero(constraint.broken(SimpleNamespace(**columns)) & (why == "")):
-                why[row] = constraint.refusal(_One(columns, int(row)))
+            for row in np.flatnonzero(constraint.broken(configurations) & (why == "")):
+                one = SimpleNamespace(**{name: column[row] for name, column in columns.items()})
+                why[row] = constraint.refusal(one)
     return why
 
 
@@ -588,11 +580,6 @@ def reasons() -> dict[str, str]:
     """Return the sentence of each code for any row, from ``data/schema/reasons.csv``."""
     with (catalog.data_directory() / "schema" / "reasons.csv").open(encoding="utf-8", newline="") as file:
         return {row["code"]: row["description"] for row in csv.DictReader(file)}
-
-
-def _with_schedule(s: Any, scenario: Scenario) -> dict[str, np.ndarray]:
-    """Return the columns of rows and their pipeline schedules, by name."""
-    return {**s.values, "pipeline_schedule": scenario.words("pipeline_schedule").each(str, object)}
 
 
 def possible(s: Any, constraints: Sequence[Constraint]) -> np.ndarray:

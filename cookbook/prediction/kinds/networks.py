@@ -134,14 +134,19 @@ def look_up(s: Scenario, kind: str, names: tuple[str, ...], assumed: list[Any]) 
     Where no software is named, the usual one is used, and `assumed` reports it.
     """
     pairs = together(s.words("accelerator"), s.words("precision"))
+    devices, keys, values = of_machines(pairs, s.words("software"), kind, assumed)
+    return LookedUp(*of_networks(s), pairs, devices, of_devices(devices, names) | values, keys | {"special": BLANK})
+
+
+def of_machines(
+    pairs: Coded, software: Coded, kind: str, assumed: list[Any]
+) -> tuple[Coded, dict[str, Coded], dict[str, np.ndarray]]:
+    """Return devices, their keys with the level of software, and its numbers, of machines with number formats."""
     devices = Coded(pairs.codes, tuple(rates(*level, kind) for level in pairs.levels))
     keys = {name: devices.map(attrgetter(field)) for name, field in RATE_KEYS}
-    software = s.words("software")
     keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
-    keys["special"] = BLANK
     assumed += assumed_software(kind, software, keys["engine"])
-    values = of_devices(devices, names) | keys["engine"].figures(engines(kind).__getitem__)
-    return LookedUp(*of_networks(s), pairs, devices, values, keys)
+    return devices, keys, keys["engine"].figures(engines(kind).__getitem__)
 
 
 def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...], np.ndarray, Coded, Coded]:

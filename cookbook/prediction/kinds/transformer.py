@@ -19,12 +19,13 @@ from cookbook.catalog.fields import names_of
 from cookbook.formulas.generation import Decoder
 from cookbook.formulas.parallelism import FILLED
 from cookbook.prediction.constants import ADAPTERS, EXPERTS
-from cookbook.prediction.device_rates import RATE_KEYS, Rates, rates
+from cookbook.prediction.device_rates import Rates
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.constraints import refusals, share_passes
+from cookbook.prediction.kinds.networks import of_machines
 from cookbook.prediction.precision import SIZES, stored_bytes, usual_precision
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
-from cookbook.prediction.software import assumed_software, attention_share, engines, levels_of_rows
+from cookbook.prediction.software import attention_share
 from cookbook.workloads import zoo
 from cookbook.workloads.builders.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload
@@ -466,17 +467,11 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     )
     v["element"] = pairs.each(lambda pair: 4.0 if pair[1] in ("fp32", "tf32") else 2.0)
     v["narrow"] = pairs.each(lambda pair: pair[1] in ("fp8", "fp4"))
-    devices = [rates(*level, KIND) for level in pairs.levels]
-    v |= Coded(pairs.codes, tuple(devices)).figures(_offers)
-    for name, field in RATE_KEYS:
-        keys[name] = Coded(pairs.codes, tuple(getattr(device, field) for device in devices))
-    software = s.words("software")
-    kinds = Coded(pairs.codes, tuple(device.kind for device in devices))
-    keys["engine"] = levels_of_rows(KIND, software, keys["vendor"], kinds)
-    assumed += assumed_software(KIND, software, keys["engine"])
+    devices, named, of_engine = of_machines(pairs, s.words("software"), KIND, assumed)
+    keys |= named
+    v |= devices.figures(_offers) | of_engine
     lacks = s.words("precision").where(lambda word: word == "")
     assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
-    v |= keys["engine"].figures(engines(KIND).__getitem__)
 
 
 @lru_cache(maxsize=4096)
