@@ -266,7 +266,7 @@ def _has_levels(kind: str) -> bool:
 
 def terms_of(kind: str) -> tuple[str, ...]:
     """Return the terms that can be switched off."""
-    return tuple(getattr(measured_rows(kind)[0].module, "TERMS", ()))
+    return tuple(measured_rows(kind)[0].module.TERMS)
 
 
 def _lines(
@@ -537,7 +537,7 @@ def write_row_schemas(kinds: Sequence[str] = KINDS, directory: Path | None = Non
     written = []
     for kind in kinds:
         levels = (NO_ENGINES.removeprefix("without "),) if _has_levels(kind) else ()
-        terms = (*levels, *getattr(measured_rows(kind)[0].module, "TERMS", ()))
+        terms = (*levels, *terms_of(kind))
         path = (directory or catalog.data_directory()) / "schema" / f"{table_name(kind)}.csv"
         written.append(write_csv(path, SCHEMA_COLUMNS, schema_rows(kind, terms, tuple(REFERENCES))))
     schema.cache_clear()

@@ -137,15 +137,15 @@ def pooled_quantile(errors: np.ndarray, group: np.ndarray, level: float) -> floa
     return float(size[order][min(int(np.searchsorted(below / below[-1], level - 1e-12)), len(size) - 1)])
 
 
-def coverage_band(rows: int, level: float, sure: float = 0.95) -> tuple[float, float]:
-    """Return the shares of covered rows that chance alone allows, if rows are independent (Wilson score interval).
+def coverage_band(rows: int, level: float) -> tuple[float, float]:
+    """Return the shares of covered rows that chance alone allows in 95 of 100 cases, if rows are independent.
 
-    `rows`: rows of the publisher; `level`: nominal coverage, 0 to 1; `sure`: 0.95 or 0.9.
+    `rows`: rows of the publisher; `level`: nominal coverage, 0 to 1. The interval is the Wilson score interval.
 
     >>> tuple(round(edge, 2) for edge in coverage_band(50, 0.8))
     (0.67, 0.89)
     """
-    z = {0.95: 1.959964, 0.9: 1.644854}[sure]
+    z = 1.959964
     centre = (level + z**2 / (2 * rows)) / (1 + z**2 / rows)
     reach = z * np.sqrt(level * (1 - level) / rows + z**2 / (4 * rows**2)) / (1 + z**2 / rows)
     return float(centre - reach), float(min(centre + reach, 1.0))

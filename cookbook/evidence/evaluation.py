@@ -495,20 +495,7 @@ def scaling(
     >>> table["devices"].tolist(), bool(table["efficiency"].iloc[-1] < 1)
     ([1, 2, 4, 8], True)
     """
-    table = engine.scaled(
-        model,
-        accelerator,
-        devices,
-        batch,
-        mode=mode,
-        exchange=exchange,
-        buckets=buckets,
-        link=link,
-        per_node=per_node,
-        software=software,
-        precision=precision,
-        seq=seq,
-    )
+    table = engine.scaled(**locals())
     as_measured = exchange == engine.MEASURED and buckets is None
     low, high = reach(table["devices"], table["nodes"]) if as_measured else np.full((2, len(table)), np.nan)
     at = table.columns.get_loc("speed_up") + 1

@@ -267,7 +267,7 @@ def _numbered(name: str, frame: pd.DataFrame) -> list[str]:
     return [f"{name}-{number:03d}" for number in range(1, len(frame) + 1)]
 
 
-def _layout(frame: pd.DataFrame) -> pd.Series:
+def _layout(frame: pd.DataFrame) -> list[str]:
     """Return the parallelism configuration in one text; the data-parallel size follows from it and the devices."""
     columns = (
         "tp",
@@ -284,15 +284,11 @@ def _layout(frame: pd.DataFrame) -> pd.Series:
         "fused_norm",
         "cpu_offload",
     )
-    texts = [
-        (name.replace("_", " "), frame[name].map("{:g}".format) if frame[name].dtype == float else frame[name])
-        for name in columns
-    ]
-    lines = zip(*(text.tolist() for _, text in texts), strict=True)
-    names = [name for name, _ in texts]
-    return frame["task"].map(lambda _: "") + [
-        ", ".join(f"{name} {cell}" for name, cell in zip(names, line, strict=True) if cell not in ("", "nan"))
-        for line in lines
+    cells = [frame[name].map("{:g}".format) if frame[name].dtype == float else frame[name] for name in columns]
+    named = [name.replace("_", " ") for name in columns]
+    return [
+        ", ".join(f"{name} {cell}" for name, cell in zip(named, row, strict=True) if cell not in ("", "nan"))
+        for row in zip(*cells, strict=True)
     ]
 
 
