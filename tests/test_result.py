@@ -14,9 +14,9 @@ from syntax import package_trees
 
 import cookbook as cb
 from cookbook.catalog.calls import as_python
+from cookbook.catalog.prices import Price
 from cookbook.hardware.topology import topology
 from cookbook.result import MOST_ROWS, Result, card, html_text, plain
-from cookbook.topics.costs.cost import Price
 
 PACKAGE = Path(cb.__file__).parent
 # Aids of lessons print text of their own and have no figures.

@@ -58,9 +58,8 @@ MAY_USE = {
     "devices": {"costs"},
     "models": {"machine", "runs"},
     "purchase": {"costs", "devices", "runs", "serving"},
-    "runs": {"costs", "sweeps"},
+    "runs": {"sweeps"},
     "serving": {"costs", "devices"},
-    "storage": {"costs"},
 }
 
 

@@ -20,28 +20,18 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
+from cookbook.catalog.prices import hourly_usd
 from cookbook.catalog.refusals import refused
-from cookbook.formulas.sharing import drf_tasks, erlang_wait_seconds, jain_index, max_min_rates
+from cookbook.formulas.sharing import jain_index
 from cookbook.progress_bar import progress_bar
 from cookbook.result import Result, plain
 from cookbook.topics.cluster import jobs
 from cookbook.topics.cluster.jobs import DAY, HOUR, MIXES, WEEK
 from cookbook.topics.cluster.policies import PLACEMENTS, POLICIES
 from cookbook.topics.cluster.scheduler import SERVICE, Cluster, Job, Line, Rules
-from cookbook.topics.costs.cost import hourly_usd, machine_power, power_watts
+from cookbook.topics.costs.cost import machine_power, power_watts
 from cookbook.units import shown
 
-__all__ = [
-    "ClusterRun",
-    "claimed",
-    "cluster",
-    "cluster_gains",
-    "cluster_weeks",
-    "drf_tasks",
-    "erlang_wait_seconds",
-    "jain_index",
-    "max_min_rates",
-]
 # Days before the measured window, so that the cluster is not empty at first; limits of several arguments.
 WARM_UP = DAY
 MAX_TEAMS, MAX_NODES, MAX_SLICES, MAX_LOAD, MAX_SKEW = 8, 4096, 7, 4.0, 100.0

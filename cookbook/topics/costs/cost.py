@@ -27,58 +27,22 @@ from cookbook.catalog.prices import (
     HOUR,
     MONTH,
     REGION,
-    RENT,
-    SINCE,
     SINCE_YEAR,
     USD_PER_HOUR,
     WAY,
     WORDS,
     YEAR,
     Price,
-    bought_usd,
     carbon,
-    device_usd,
-    electricity_usd,
     given,
     hourly_usd,
     stated,
-    storage_usd,
     tariff,
     times,
-    years_of_use,
 )
 from cookbook.hardware import Accelerator, accelerator
 from cookbook.prediction.engine import Estimate
 from cookbook.result import Result
-
-__all__ = [
-    "BOUGHT",
-    "HOUR",
-    "MONTH",
-    "RENT",
-    "SINCE",
-    "UNVALIDATED",
-    "YEAR",
-    "Power",
-    "Price",
-    "active_seconds",
-    "bought_usd",
-    "carbon",
-    "device_usd",
-    "electricity_usd",
-    "hourly_usd",
-    "machine_power",
-    "power_watts",
-    "run_cost",
-    "seconds_of",
-    "shares",
-    "stated",
-    "step_kwh",
-    "storage_usd",
-    "tariff",
-    "times",
-    "years_of_use",
-]
 
 UNVALIDATED = "The power model is unvalidated: no table here holds a measurement of power."
 # Parts of a step in which an accelerator draws more than idle.
@@ -357,8 +321,7 @@ def seconds_of(prediction: Estimate) -> tuple[Any, Any, Any]:
     return np.where(np.isnan(low), point, low)[()], point[()], np.where(np.isnan(high), point, high)[()]
 
 
-HOURS_PER_YEAR = YEAR / HOUR
-MONTHS = 12
+HOURS_PER_YEAR, MONTHS = YEAR / HOUR, round(YEAR / MONTH)
 KILO = 1e3
 
 
@@ -505,20 +468,7 @@ def ownership_usd(
     >>> {name: round(float(usd) / 1e3) for name, usd in owned.parts.items() if usd}
     {'hardware': 180, 'electricity': 13, 'cooling': 6, 'staff': 60}
     """
-    _one_shape(
-        hardware_usd,
-        horizon_years,
-        life_years,
-        money_rate,
-        network_share,
-        storage_share,
-        maintenance_share,
-        watts,
-        pue,
-        usd_per_kwh,
-        staff_usd_per_year,
-        space_usd_per_year,
-    )
+    _one_shape(*locals().values())
     price = hardware_usd
     yearly = annuity_usd(1.0, life_years, money_rate) * price
     whole = price * (1 + network_share + storage_share)

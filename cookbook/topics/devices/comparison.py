@@ -17,7 +17,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog.fields import Field, checked
-from cookbook.catalog.prices import SINCE_YEAR, WAY
+from cookbook.catalog.prices import HOUR, SINCE_YEAR, WAY, hourly_usd
 from cookbook.catalog.refusals import code_of
 from cookbook.evidence import student_t
 from cookbook.formulas import arithmetic, memory
@@ -37,7 +37,7 @@ from cookbook.prediction.requirements import (
     sizes_of,
 )
 from cookbook.result import Result
-from cookbook.topics.costs.cost import HOUR, active_seconds, hourly_usd, power_watts, shares
+from cookbook.topics.costs.cost import active_seconds, power_watts, shares
 from cookbook.workloads.zoo import Workload
 
 PHASES = ("training", "inference")

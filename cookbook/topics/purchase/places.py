@@ -19,7 +19,7 @@ import numpy as np
 from cookbook import catalog, units
 from cookbook.catalog import prices
 from cookbook.catalog.fields import Field
-from cookbook.catalog.prices import BOUGHT, RENT, Price, stated, times
+from cookbook.catalog.prices import BOUGHT, HOUR, RENT, Price, stated, times
 from cookbook.catalog.refusals import refused
 from cookbook.formulas.parallelism import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
 from cookbook.hardware import Accelerator
@@ -27,7 +27,6 @@ from cookbook.prediction.api import kind_of, network_of, train_step
 from cookbook.prediction.requirements import requirements
 from cookbook.result import Result
 from cookbook.topics.costs.cost import (
-    HOUR,
     HOURS_PER_YEAR,
     KILO,
     MONTHS,
@@ -84,7 +83,7 @@ class Place(Result):
         Administrator's time of one machine over that of a server [-].
     figures : dict of str to Price
         Ranges by name, whose ends count as the 10th and 90th percentile; those of list prices are these, not the
-        quartiles that `cookbook.topics.costs.cost.hourly_usd` returns. Ranges of other places under the same `shared`
+        quartiles that `cookbook.catalog.prices.hourly_usd` returns. Ranges of other places under the same `shared`
         name vary together.
     batch : int
         Samples on each accelerator in one step; 0 for a service.

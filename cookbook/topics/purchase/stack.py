@@ -18,13 +18,12 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
-from cookbook.catalog.prices import REGION, SINCE_YEAR, region_row
+from cookbook.catalog.prices import HOUR, REGION, SINCE_YEAR, region_row
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.kinds.input_pipeline_arguments import mismatch
 from cookbook.prediction.kinds.transformer import USUAL_SEQ, answers_tokens
 from cookbook.result import Result, plain
-from cookbook.topics.costs.cost import HOUR
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import BY_HOUR, PER_TOKEN, Task, costs, own_price, total
 from cookbook.topics.purchase.stack_limits import TOLERANCE, checks, contradiction, run_seconds

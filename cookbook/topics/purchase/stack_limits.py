@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from cookbook import units
+from cookbook.catalog.prices import HOUR
 from cookbook.catalog.refusals import Refusal
-from cookbook.topics.costs.cost import HOUR
 from cookbook.topics.purchase.places import PRIVACY
 from cookbook.topics.purchase.stack_sizes import SERVE, Wanted, told_time
 

@@ -17,14 +17,14 @@ import numpy as np
 
 from cookbook import catalog, hardware
 from cookbook.catalog import constant
-from cookbook.catalog.prices import Price
+from cookbook.catalog.prices import BOUGHT, HOUR, Price
 from cookbook.prediction.api import forward_pass, train_step
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.kinds.input_pipeline_arguments import server
 from cookbook.prediction.kinds.transformer import answers_tokens
 from cookbook.prediction.match import match_storage
 from cookbook.result import Result
-from cookbook.topics.costs.cost import BOUGHT, HOUR, HOURS_PER_YEAR, MONTHS, active_seconds
+from cookbook.topics.costs.cost import HOURS_PER_YEAR, MONTHS, active_seconds
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import PER_TOKEN, Place, Task
 from cookbook.topics.runs.finetuning import finetune

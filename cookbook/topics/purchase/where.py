@@ -16,12 +16,12 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog.fields import Field, checked
-from cookbook.catalog.prices import REGION, SINCE_YEAR, region_row
+from cookbook.catalog.prices import BOUGHT, HOUR, REGION, SINCE_YEAR, region_row
 from cookbook.catalog.refusals import refused
 from cookbook.prediction.api import MODEL, network_of
 from cookbook.prediction.kinds.transformer import USUAL_SEQ
 from cookbook.result import Result, plain
-from cookbook.topics.costs.cost import BOUGHT, HOUR, HOURS_PER_YEAR, MONTHS
+from cookbook.topics.costs.cost import HOURS_PER_YEAR, MONTHS
 from cookbook.topics.devices.comparison import evidence, lead
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import ELECTRICITY, PRIVACY, QUANTITIES, Place, Task, costs, drawn, total

@@ -12,7 +12,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.calls import as_python, keywords
-from cookbook.catalog.prices import RENT
+from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.catalog.refusals import NOT_ALLOWED, refused
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
@@ -34,7 +34,7 @@ from cookbook.panels.options import (
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, model_text, panel_call
 from cookbook.panels.text import DAY, KILO, Source, at_your_price, counted, dollar_range, duration, percent
-from cookbook.topics.costs.cost import BOUGHT, MONTHS, UNVALIDATED
+from cookbook.topics.costs.cost import MONTHS, UNVALIDATED
 from cookbook.topics.purchase.where import (
     UNTIMED,
     BreakEven,

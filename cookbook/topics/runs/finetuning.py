@@ -14,7 +14,7 @@ from cookbook import units
 from cookbook.catalog import constant
 from cookbook.catalog.commands import Launch, able_values, engine_of, launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
-from cookbook.catalog.prices import USD_PER_HOUR, WAY, hour_usd
+from cookbook.catalog.prices import HOUR, USD_PER_HOUR, WAY, Price, hour_usd
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.hardware import Machine, System
 from cookbook.prediction.api import plan_fields, training_scenario
@@ -24,7 +24,6 @@ from cookbook.prediction.kinds import configurations as checks
 from cookbook.prediction.kinds.transformer import KIND, USUAL_OPTIMISER
 from cookbook.prediction.measurements import Measurement, stated
 from cookbook.result import Result, plain
-from cookbook.topics.costs.cost import HOUR, Price
 from cookbook.topics.runs.post_training import (
     HOURS,
     IN_BYTES,

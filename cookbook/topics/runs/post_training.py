@@ -13,6 +13,7 @@ import pandas as pd
 from cookbook import units
 from cookbook.catalog import constant
 from cookbook.catalog.commands import Launch, launch, one_of
+from cookbook.catalog.prices import Price
 from cookbook.catalog.refusals import Refusal
 from cookbook.formulas.arithmetic import training_flop
 from cookbook.formulas.collectives import hierarchical_all_gather_seconds, point_to_point_seconds
@@ -21,7 +22,6 @@ from cookbook.prediction.api import generate
 from cookbook.prediction.engine import Estimate
 from cookbook.prediction.kinds.transformer_step import LINK_LATENCY, NETWORK_LATENCY
 from cookbook.result import Result, plain
-from cookbook.topics.costs.cost import Price
 
 POST_TRAINING = {"dpo": "DPO", "grpo": "GRPO"}
 WEIGHTS = {"full": "all weights", "lora": "LoRA", "qlora": "QLoRA"}

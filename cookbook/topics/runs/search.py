@@ -14,6 +14,7 @@ import pandas as pd
 from cookbook import hardware, units
 from cookbook.catalog.commands import Launch, able_values, engine_of, engines_for, launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked, fields
+from cookbook.catalog.prices import HOUR, device_usd
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Accelerator, Machine, System
 from cookbook.prediction.api import network_of, plan_fields, training_scenario
@@ -33,7 +34,6 @@ from cookbook.prediction.kinds.transformer import of_model
 from cookbook.prediction.scenario import Coded
 from cookbook.prediction.software import level_of
 from cookbook.result import Result, plain
-from cookbook.topics.costs.cost import HOUR, device_usd
 from cookbook.topics.sweeps.exploring import pareto_front
 from cookbook.units import shown
 from cookbook.workloads import zoo

@@ -14,7 +14,7 @@ import pandas as pd
 from cookbook import catalog, hardware, units
 from cookbook.catalog.commands import Launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
-from cookbook.catalog.prices import SINCE_YEAR, USD_PER_HOUR, hour_usd
+from cookbook.catalog.prices import HOUR, SINCE_YEAR, USD_PER_HOUR, Price, hour_usd
 from cookbook.catalog.prices import WAY as PAID
 from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.formulas import parallelism, utilisation
@@ -23,7 +23,6 @@ from cookbook.prediction.kinds.configurations import OPTIMISER, WEIGHT
 from cookbook.prediction.kinds.constraints import context_sizes, divisors, stage_counts
 from cookbook.prediction.precision import usual_precision
 from cookbook.result import Result, plain
-from cookbook.topics.costs.cost import HOUR, Price
 from cookbook.topics.runs.pipelines import SIZES, check_layout, undivided
 from cookbook.topics.runs.search import (
     AXES,

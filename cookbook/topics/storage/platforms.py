@@ -16,12 +16,12 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.fields import Field, checked
+from cookbook.catalog.prices import HOUR, MONTH, YEAR, years_of_use
 from cookbook.hardware import Accelerator
 from cookbook.hardware.topology import Topology, topology
 from cookbook.prediction.api import MODEL
 from cookbook.prediction.kinds.input_pipeline_arguments import one_of
 from cookbook.prediction.match import StorageMatch, match_storage
-from cookbook.topics.costs.cost import HOUR, MONTH, YEAR, years_of_use
 from cookbook.topics.storage.host import BATCH, BOUNDLESS, CORES, DATA, MACHINE, MAX_COUNT, one_data_set, size_host
 from cookbook.workloads import zoo
 

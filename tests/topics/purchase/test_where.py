@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 import cookbook as cb
 from cookbook import catalog
 from cookbook.catalog import prices
+from cookbook.catalog.prices import Price
 from cookbook.topics.costs import cost
-from cookbook.topics.costs.cost import Price
 from cookbook.topics.purchase import places
 from cookbook.topics.purchase.where import break_even, cumulative
 

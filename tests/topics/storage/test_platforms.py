@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import cookbook as cb
-from cookbook.topics.costs.cost import years_of_use
+from cookbook.catalog.prices import years_of_use
 
 
 def match(storage, **more):
