@@ -26,7 +26,7 @@ from cookbook.prediction.kinds.transformer import USUAL_SEQ, answers_tokens
 from cookbook.result import Result, plain
 from cookbook.topics.purchase import places as sites
 from cookbook.topics.purchase.places import BY_HOUR, PER_TOKEN, Task, costs, own_price, total
-from cookbook.topics.purchase.stack_limits import TOLERANCE, checks, contradiction, run_seconds
+from cookbook.topics.purchase.stack_limits import TOLERANCE, broken_limits, contradiction, run_seconds
 from cookbook.topics.purchase.stack_sizes import (
     SERVE,
     TASKS,
@@ -80,7 +80,7 @@ class StackChoice(Result):
     def ranked(self) -> pd.DataFrame:
         """Every stack with all figures at their medians, the best first."""
         frame = pd.DataFrame([self._row(candidate) for candidate in self.found]).set_index("stack")
-        broken = [check(frame) for check in checks(self.wanted, self.limits).values()]
+        broken = broken_limits(frame, self.limits).values()
         frame["why"] = [
             why or next((words[key] for words in broken if words[key]), "") for key, why in frame["why"].items()
         ]
@@ -244,7 +244,7 @@ class StackChoice(Result):
     def _open(self) -> dict[str, float]:
         """Time of a run [s] of every stack that keeps the limits, deadline, power and budget apart."""
         table, hard = self.ranked, dict(self.limits) | {"budget": None, "deadline": None, "power": None}
-        broken = [check(table) for check in checks(self.wanted, hard).values()]
+        broken = broken_limits(table, hard).values()
         return {
             key: float(run_seconds(row))
             for key, row in table.iterrows()
@@ -552,7 +552,7 @@ def pick_stack(
     sized = candidates(replace(wanted, runs=1.0, years=1.0))  # how often and how long it runs changes its cost alone
     choice = StackChoice(wanted, sized, limits, by, assumed)
     if not choice.ranked["will_do"].any():
-        raise Refused(contradiction(choice.ranked, wanted, limits))
+        raise Refused(contradiction(choice.ranked, limits))
     return choice
 
 

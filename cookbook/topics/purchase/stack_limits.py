@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import combinations
 from typing import Any
 
@@ -14,10 +15,16 @@ from cookbook import units
 from cookbook.catalog.prices import HOUR
 from cookbook.catalog.refusals import Refusal
 from cookbook.topics.purchase.places import PRIVACY
-from cookbook.topics.purchase.stack_sizes import SERVE, Wanted, told_time
+from cookbook.topics.purchase.stack_sizes import told_time
 
 TOLERANCE = 1e-9
-Check = Callable[[Any], dict[str, str]]
+# Limits of an amount: its unit, what may be done, and what is against a stack that takes more.
+AMOUNTS = {
+    "power": ("W", "allow", "its machines are rated for {} on your own premises"),
+    "deadline": ("s", "allow", "too late: a run takes {}"),
+    "latency": ("s", "allow", "too slow: an answer takes {}"),
+    "budget": ("USD", "give", "over the budget: it costs {}"),
+}
 
 
 def run_seconds(frame: Any) -> Any:
@@ -25,74 +32,56 @@ def run_seconds(frame: Any) -> Any:
     return (frame["hours"] + frame["upload_hours"]) * HOUR
 
 
-def checks(wanted: Wanted, limits: Mapping[str, Any]) -> dict[str, Check]:
-    """Return a check of each limit that is set, which gives what is against each stack; "" where it keeps the limit."""
+def _amounts(frame: pd.DataFrame, name: str) -> pd.Series:
+    """Return what stacks take of a limit."""
+    columns = {"power": "watts", "latency": "latency", "budget": "usd"}
+    return run_seconds(frame) if name == "deadline" else frame[columns[name]]
 
-    def over(name: str, column: Callable[[Any], Any], words: Callable[[float], str]) -> Check:
-        return lambda frame: {
-            key: "" if not value > limits[name] * (1 + TOLERANCE) else words(value)
-            for key, value in column(frame).items()
-        }
 
-    by_name: dict[str, Check] = {}
+def broken_limits(frame: pd.DataFrame, limits: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+    """Return what is against each stack by each limit that is set; "" where the stack keeps the limit."""
+    broken: dict[str, dict[str, str]] = {}
     if limits["stacks"] is not None:
-        by_name["stacks"] = lambda frame: {
+        broken["stacks"] = {
             key: "" if key in limits["stacks"] else "it is not among the stacks asked for" for key in frame.index
         }
     if limits["private"] != "anywhere":
-        by_name["private"] = lambda frame: {
+        broken["private"] = {
             key: ""
             if at in PRIVACY[limits["private"]]
             else f"data would leave: they lie with {'the provider' if at == 'provider' else 'others'}"
             for key, at in frame["data_at"].items()
         }
-    if limits["power"] is not None:
-        by_name["power"] = over(
-            "power",
-            lambda frame: frame["watts"],
-            lambda value: f"its machines are rated for {units.human(value, 'W')} on your own premises",
-        )
-    if limits["deadline"] is not None and wanted.task != SERVE:
-        by_name["deadline"] = over(
-            "deadline", run_seconds, lambda value: f"too late: a run takes {units.human(value, 's')}"
-        )
-    if limits["latency"] is not None and wanted.task == SERVE:
-        by_name["latency"] = over(
-            "latency", lambda frame: frame["latency"], lambda value: f"too slow: an answer takes {told_time(value)}"
-        )
-    if limits["budget"] is not None:
-        by_name["budget"] = over(
-            "budget", lambda frame: frame["usd"], lambda value: f"over the budget: it costs {units.dollars(value)}"
-        )
-    return by_name
-
-
-# The figure behind a limit, its unit, and what may be done.
-FIGURES = {"deadline": ("s", "allow"), "latency": ("s", "allow"), "budget": ("USD", "give"), "power": ("W", "allow")}
+    for name in (name for name in AMOUNTS if limits[name] is not None):
+        unit, _, words = AMOUNTS[name]
+        write = told_time if name == "latency" else partial(units.human, unit=unit)
+        broken[name] = {
+            key: words.format(write(value)) if value > limits[name] * (1 + TOLERANCE) else ""
+            for key, value in _amounts(frame, name).items()
+        }
+    return broken
 
 
 def _told(limits: Mapping[str, Any], name: str) -> str:
     """Return a limit as its caller wrote it, in words."""
     value = limits[name]
-    if name in FIGURES:
-        return f"{name} = {units.human(value, FIGURES[name][0])}"
+    if name in AMOUNTS:
+        return f"{name} = {units.human(value, AMOUNTS[name][0])}"
     return f"{name} = {value if isinstance(value, str) else ', '.join(value)!r}".replace("'", "")
 
 
-def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any]) -> Refusal:
+def contradiction(ranked: pd.DataFrame, limits: Mapping[str, Any]) -> Refusal:
     """Return the fewest limits that no stack keeps together, and by how much; an empty refusal where one keeps all.
 
     Parameters
     ----------
     ranked : pandas.DataFrame
         Stacks by key, with `impossible` where a stack cannot do the task whatever the limits are.
-    wanted : Wanted
     limits : mapping
         As `StackChoice` has them.
     """
     able = ranked[~ranked["impossible"]]
-    by_name = checks(wanted, limits)
-    broken = {name: check(able) for name, check in by_name.items()}
+    broken = broken_limits(able, limits)
     if able.empty:
         reasons = "; ".join(f"{row['name']}: {row['why']}" for _, row in ranked.head(3).iterrows())
         return Refusal(
@@ -101,8 +90,8 @@ def contradiction(ranked: pd.DataFrame, wanted: Wanted, limits: Mapping[str, Any
     if limits["stacks"] is not None and all(broken["stacks"].values()):
         reasons = "; ".join(f"{ranked.loc[key, 'name']}: {ranked.loc[key, 'why']}" for key in limits["stacks"])
         return Refusal(f"none of the requested stacks can do this ({reasons}); take others", field="stacks")
-    for size in range(1, len(by_name) + 1):
-        for names in combinations(by_name, size):
+    for size in range(1, len(broken) + 1):
+        for names in combinations(broken, size):
             if all(any(broken[name][key] for name in names) for key in able.index):
                 return Refusal(_said(limits, able, broken, names), field=names[0])
     return Refusal()
@@ -116,21 +105,21 @@ def _said(
     named = " and ".join(words)
     head = f"no stack meets {named}" if len(names) == 1 else f"{named} contradict each other"
     nearest = []
-    for name in sorted(names, key=lambda limit: limit not in FIGURES):
+    for name in sorted(names, key=lambda limit: limit not in AMOUNTS):
         remaining = [key for key in able.index if not any(broken[limit][key] for limit in names if limit != name)]
-        if name not in FIGURES or not remaining:
+        if name not in AMOUNTS or not remaining:
             continue
         amounts = _amounts(able.loc[remaining], name)
         if not np.isfinite(amounts).any():
             continue
-        key, unit = amounts.idxmin(), FIGURES[name][0]
+        key, unit = amounts.idxmin(), AMOUNTS[name][0]
         more, ratio = amounts[key] - limits[name], amounts[key] / limits[name]
         rest = [text for text in words if not text.startswith(f"{name} = ")]
         among = f"of the stacks that keep {' and '.join(rest)}, " if rest else ""
         nearest.append(
             f"{among}{able.loc[key, 'name']} comes nearest at {units.human(amounts[key], unit)}, "
             f"which is {units.human(more, unit)} more ({units.human(ratio)} times as much): "
-            f"{FIGURES[name][1]} {name} = {_up(amounts[key], unit)}"
+            f"{AMOUNTS[name][1]} {name} = {_up(amounts[key], unit)}"
         )
     if not nearest:
         remaining = [able.loc[key, "name"] for key in able.index if not broken[names[-1]][key]]
@@ -146,8 +135,3 @@ def _up(value: float, unit: str) -> str:
     while unit != "USD" and units.si(units.human(amount, unit), unit) < value:
         amount += step
     return units.human(amount, unit)
-
-
-def _amounts(able: pd.DataFrame, name: str) -> pd.Series:
-    columns = {"budget": able["usd"], "latency": able["latency"], "power": able["watts"], "deadline": run_seconds(able)}
-    return columns[name]

@@ -181,7 +181,7 @@ def test_one_limit_that_nobody_keeps_is_told_alone_and_three_together() -> None:
 
 
 def test_no_contradiction_where_a_stack_keeps_all(image: StackChoice) -> None:
-    assert contradiction(image.ranked, image.wanted, image.limits) == ""
+    assert contradiction(image.ranked, image.limits) == ""
 
 
 @pytest.mark.parametrize(
