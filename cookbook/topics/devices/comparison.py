@@ -688,29 +688,26 @@ def growth_rates(accelerators: Iterable[str] | None = LINE, level: float = 0.8) 
     rows, lines = milestones(accelerators), []
     for name, (words, unit) in QUANTITIES.items():
         own = rows[rows["quantity"] == name].sort_values("year", kind="stable")
-        line: dict[str, Any] = {"quantity": name, "words": words, "unit": unit}
+        fit, first, last, why = None, "", "", ""
         try:
             fit = least_squares_growth(own["year"], own["value"], level)
-            line |= {key: getattr(fit, key) for key in ("per_year", "low", "high", "doubling_years", "scatter")}
-            line |= {"first": own["launch_date"].iloc[0], "last": own["launch_date"].iloc[-1], "why": ""}
+            first, last = own["launch_date"].iloc[0], own["launch_date"].iloc[-1]
         except ValueError as problem:
-            line |= {"first": "", "last": "", "why": str(problem)}
-        lines.append(line | {"points": len(own)})
-    columns = [
-        "quantity",
-        "words",
-        "unit",
-        "per_year",
-        "low",
-        "high",
-        "doubling_years",
-        "scatter",
-        "points",
-        "first",
-        "last",
-        "why",
-    ]
-    return pd.DataFrame(lines).reindex(columns=columns)
+            why = str(problem)
+        columns = ("per_year", "low", "high", "doubling_years", "scatter")
+        lines.append(
+            {
+                "quantity": name,
+                "words": words,
+                "unit": unit,
+                **{column: getattr(fit, column, math.nan) for column in columns},
+                "points": len(own),
+                "first": first,
+                "last": last,
+                "why": why,
+            }
+        )
+    return pd.DataFrame(lines)
 
 
 def decimal_year(date: str) -> float:

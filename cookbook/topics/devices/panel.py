@@ -28,29 +28,19 @@ from cookbook.topics.devices.comparison import PHASES, Lead, compare, lead, meas
 from cookbook.units import ratio
 
 USUAL = "usual"
-DEFAULTS: dict[str, Any] = {
-    "model": "resnet50",
-    "phase": "inference",
-    "batch": 32,
-    "accelerators": [
-        "xeon-platinum-8592",
-        "v100-sxm2-16gb",
-        "h100-sxm",
-        "rtx-4090",
-        "rtx-4070-laptop",
-        "tpu-v5e",
-        "gaudi2",
-        "inferentia2",
-        "jetson-agx-orin-64gb",
-        "alveo-u250",
-    ],
-    "precision": USUAL,
-    "on": "h100-sxm",
-    "software": "MLPerf",
-    "way": "on demand",
-    "op": "",
-    "picture": "throughput",
-}
+# Compared by default, one of each kind.
+USUAL_DEVICES = [
+    "xeon-platinum-8592",
+    "v100-sxm2-16gb",
+    "h100-sxm",
+    "rtx-4090",
+    "rtx-4070-laptop",
+    "tpu-v5e",
+    "gaudi2",
+    "inferentia2",
+    "jetson-agx-orin-64gb",
+    "alveo-u250",
+]
 PICTURES: dict[str, Callable[[Any], Any]] = {
     "throughput": charts.per_device,
     "energy": partial(charts.per_device, what="energy"),
@@ -75,16 +65,16 @@ PROMPT = "One pass over a prompt of this length; constants come from published p
 
 
 def accelerators(
-    model: Any = DEFAULTS["model"],
+    model: Any = "resnet50",
     accelerators: Any = (),
-    phase: str = DEFAULTS["phase"],
-    batch: Any = DEFAULTS["batch"],
+    phase: str = "inference",
+    batch: Any = 32,
     precision: str = USUAL,
     on: str = "",
-    software: str = DEFAULTS["software"],
-    way: str = DEFAULTS["way"],
+    software: str = "MLPerf",
+    way: str = "on demand",
     op: str = "",
-    picture: str = DEFAULTS["picture"],
+    picture: str = "throughput",
 ) -> Panel:
     """Return the panel "Which accelerator for this work?" in the state that the arguments describe.
 
@@ -118,24 +108,17 @@ def accelerators(
     >>> panel.answer.split(";")[0]
     'Batch = 0 is outside its range'
     """
+    state = dict(locals())
     own = [accelerators] if isinstance(accelerators, (str, Accelerator)) else list(accelerators)
-    chosen = own or [*DEFAULTS["accelerators"], *([on] if on and on not in DEFAULTS["accelerators"] else [])]
+    chosen = own or [*USUAL_DEVICES, *([on] if on and on not in USUAL_DEVICES else [])]
     usual = DEFAULTS["on"] if DEFAULTS["on"] in chosen else ""
-    state = {
-        "model": model,
-        "phase": phase,
-        "batch": batch,
-        "accelerators": chosen,
-        "precision": precision,
-        "on": on or usual,
-        "software": software,
-        "way": way,
-        "op": op,
-        "picture": picture,
-    }
+    state |= {"accelerators": chosen, "on": on or usual}
     return Panel(
         "accelerators", "Which accelerator for this work?", _controls, PICTURES, _draw, state, OFF, good=DEFAULTS
     )
+
+
+DEFAULTS = {**shell.defaults_of(accelerators), "accelerators": USUAL_DEVICES, "on": "h100-sxm"}
 
 
 def _controls() -> tuple[Control, ...]:
