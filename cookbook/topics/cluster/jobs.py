@@ -150,19 +150,20 @@ def generate(
         row, (speeds, error) = rows[at], by_class[at]
         expected = row["median"] * math.exp(row["spread"] * lengths[order])
         jobs.append(
-            _job(
+            Job(
                 order,
                 row["key"],
                 names[team],
                 time,
                 expected,
                 int(row["gpus"]),
-                speeds,
-                float(luck[order]),
-                (int(row["least"]), int(row["most"])),
+                int(row["least"]),
+                int(row["most"]),
                 row["urgent"] == "yes",
                 float(row["use"]),
                 expected * math.exp(error * errors[order]),
+                speeds,
+                float(luck[order]),
             )
         )
     return jobs
@@ -182,8 +183,6 @@ def _of_row(order: int, declared: Field, value: Any, name: str) -> Any:
 
 def read(table: Any) -> list[Job]:
     """Read a user's jobs: rows with arrival, hours [h], gpus; optionally team ("A"), urgent (False) and use (1)."""
-    if not isinstance(table, (pd.DataFrame, Sequence)) or isinstance(table, str):
-        raise refused("jobs", table, "is no table; give rows with arrival [h], gpus and hours")
     rows = table.to_dict("records") if isinstance(table, pd.DataFrame) else list(table)
     if not rows:
         raise ValueError("jobs is empty: nothing arrives; give at least one row with arrival [h], gpus and hours")
@@ -193,26 +192,16 @@ def read(table: Any) -> list[Job]:
     for order, row in enumerate(rows):
         if not isinstance(row, Mapping) or not {"arrival", "gpus", "hours"} <= set(row):
             raise ValueError(f"jobs, row {order}: {shown(row)} must have arrival [h], gpus and hours")
-        when, length = (_hours(order, row, name) for name in ("arrival", "hours"))
+        when, length = (_of_row(order, HOURS, row[name], name) for name in ("arrival", "hours"))
         count = _of_row(order, GPUS, row["gpus"], "gpus")
         if length <= 0:
             raise ValueError(f"jobs, row {order}: hours = 0 must be above 0; leave out jobs that do nothing")
         team = "A" if _missing(row.get("team")) else str(row["team"])
+        urgent = _urgent(order, row)
+        use = 1.0 if _missing(row.get("use")) else _of_row(order, USE, row["use"], "use")
+        seconds = length * HOUR
         jobs.append(
-            _job(
-                order,
-                OWN_KIND,
-                team,
-                when * HOUR,
-                length * HOUR,
-                int(count),
-                ANY_SPEED,
-                0.5,
-                (int(count), int(count)),
-                _urgent(order, row),
-                _use(order, row),
-                length * HOUR,
-            )
+            Job(order, OWN_KIND, team, when * HOUR, seconds, count, count, count, urgent, use, seconds, ANY_SPEED, 0.5)
         )
     jobs.sort(key=lambda job: (job.arrival, job.order))
     for order, job in enumerate(jobs):
@@ -244,32 +233,3 @@ def _urgent(order: int, row: Mapping[str, Any]) -> bool:
     if isinstance(value, str) and value in ("yes", "no"):
         return value == "yes"
     raise ValueError(f"jobs, row {order}: urgent = {shown(value)} must be True or False, or 'yes' or 'no'")
-
-
-def _use(order: int, row: Mapping[str, Any]) -> float:
-    value: Any = row.get("use")
-    if _missing(value):
-        return 1.0
-    value = _of_row(order, USE, value, "use")
-    return float(value)
-
-
-def _hours(order: int, row: Mapping[str, Any], name: str) -> float:
-    return float(_of_row(order, HOURS, row[name], name))
-
-
-def _job(
-    order: int,
-    kind: str,
-    team: str,
-    arrival: float,
-    expected: float,
-    gpus: int,
-    speeds: Speeds,
-    luck: float,
-    ends: tuple[int, int],
-    urgent: bool,
-    use: float,
-    work: float,
-) -> Job:
-    return Job(order, kind, team, arrival, expected, gpus, ends[0], ends[1], urgent, use, work, speeds, luck, work=work)

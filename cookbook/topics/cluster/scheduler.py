@@ -62,7 +62,7 @@ class Job:
     left: float
     speeds: Speeds
     luck: float
-    work: float = 0.0
+    work: float = field(init=False)
     held: int = 0
     rate: float = 0.0
     since: float = 0.0
@@ -77,6 +77,9 @@ class Job:
     waited: float = 0.0
     lanes: list[tuple[int, int]] = field(default_factory=list)
     cell: Cell | None = None
+
+    def __post_init__(self) -> None:
+        self.work = self.left
 
 
 @dataclass(slots=True, eq=False)

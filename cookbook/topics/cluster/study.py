@@ -93,19 +93,9 @@ class ClusterRun(Result):
     @property
     def jobs(self) -> pd.DataFrame:
         """Return every job: kind, team, gpus, arrival, start, end [s], wait [s], granted [GPU-s], stops."""
-        return pd.DataFrame(
-            {
-                "kind": [job.kind for job in self._jobs],
-                "team": [job.team for job in self._jobs],
-                "gpus": [job.gpus for job in self._jobs],
-                "arrival": [job.arrival for job in self._jobs],
-                "start": [job.first for job in self._jobs],
-                "end": [job.ended for job in self._jobs],
-                "wait": [job.waited for job in self._jobs],
-                "granted": [job.granted for job in self._jobs],
-                "stops": [job.stops for job in self._jobs],
-            }
-        )
+        columns = ("kind", "team", "gpus", "arrival", "first", "ended", "waited", "granted", "stops")
+        jobs = pd.DataFrame({name: [getattr(job, name) for job in self._jobs] for name in columns})
+        return jobs.rename(columns={"first": "start", "ended": "end", "waited": "wait"})
 
     @property
     def timeline(self) -> pd.DataFrame:
@@ -329,8 +319,20 @@ def cluster(
     ([0.0, 1.0], 0.708)
     """
     chosen = policy if callable(policy) else POLICIES[policy]
-    rules = _rules(
-        nodes, per_node, per_switch, share, service, beside, mtbf_days, jobs is not None, chosen is POLICIES["static"]
+    if service >= nodes * per_node:
+        raise refused(
+            "service", service, f"takes all {nodes * per_node} GPUs: no job can run; lower service or add nodes"
+        )
+    rules = Rules(
+        nodes,
+        per_node,
+        per_switch,
+        share,
+        _mtbf(mtbf_days, jobs is not None),
+        interval=constant("cluster-checkpoint"),
+        restart=constant("cluster-restart"),
+        service=partial(_service_gpus, service, beside) if service else None,
+        apart=chosen is POLICIES["static"],
     )
     sent, demand = _jobs_and_demand(
         jobs,
@@ -371,39 +373,12 @@ def cluster(
     )
 
 
-def _rules(
-    nodes: Any,
-    per_node: Any,
-    per_switch: Any,
-    share: Any,
-    service: Any,
-    beside: Any,
-    mtbf_days: Any,
-    own: bool,
-    apart: bool,
-) -> Rules:
-    """Return rules of the cluster."""
-    gpus = nodes * per_node
-    if service >= gpus:
-        raise refused("service", service, f"takes all {gpus} GPUs: no job can run; lower service or add nodes")
-    mtbf = math.inf if own and mtbf_days is None else _mtbf(mtbf_days)
-    return Rules(
-        nodes,
-        per_node,
-        per_switch,
-        share,
-        mtbf,
-        interval=constant("cluster-checkpoint"),
-        restart=constant("cluster-restart"),
-        service=partial(_service_gpus, service, beside) if service else None,
-        apart=apart,
-    )
-
-
-def _mtbf(days: Any) -> float:
-    """Return the mean time between failures of one GPU [s]."""
+def _mtbf(days: float | None, own: bool) -> float:
+    """Return the mean time between failures of one GPU [s]; of the reader's own jobs infinite by default."""
     if days is not None:
-        return float(days * DAY)
+        return days * DAY
+    if own:
+        return math.inf
     row = catalog.table("long_runs").set_index("name").loc[RELIABILITY_STUDY]
     return float(row["devices"] * row["duration"] / row["interruptions"])
 
@@ -463,13 +438,8 @@ def _team_quotas(quota: Any, teams: tuple[str, ...], rules: Rules) -> dict[str, 
     if quota is None:
         gpus -= max(_service_by_hour(rules))
         return {team: gpus // len(teams) + (at < gpus % len(teams)) for at, team in enumerate(teams)}
-    if isinstance(quota, Mapping):
-        shares = dict(quota)
-    elif isinstance(quota, Sequence) and not isinstance(quota, str):
-        shares = dict(zip(teams, quota, strict=False)) if len(quota) == len(teams) else {}
-    else:
-        shares = {}
-    if set(shares) != set(teams):
+    shares = dict(quota if isinstance(quota, Mapping) else zip(teams, quota, strict=False))
+    if set(shares) != set(teams) or len(quota) != len(teams):
         raise refused("quota", quota, f"must have a number of GPUs for each of the teams {', '.join(teams)}")
     for team, count in shares.items():
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 0 <= count <= gpus:
