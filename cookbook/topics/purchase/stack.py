@@ -401,8 +401,7 @@ APPLICATION, TASK = Field.choice(of=applications_known), Field.choice(*TASKS)
 
 def application_row(application: str, task: str) -> dict[str, Any]:
     """Return a row of the table ``applications``."""
-    table, application = catalog.table("applications"), APPLICATION.read(application, "application")
-    task = TASK.read(task, "task")
+    table = catalog.table("applications")
     row: dict[str, Any] = table[(table["application"] == application) & (table["task"] == task)].iloc[0].to_dict()
     return row
 
@@ -518,37 +517,34 @@ def pick_stack(
     (True, True)
     """
     row = application_row(application, task)
-    runs_alone = {"samples": samples, "epochs": epochs, "runs": runs, "deadline": deadline}
-    service_alone = {"rate": rate, "hours": hours, "latency": latency}
-    stated: dict[str, Any] = {**runs_alone, **service_alone}
+    stated: dict[str, Any] = {"samples": samples, "epochs": epochs, "runs": runs, "deadline": deadline}
+    stated |= {"rate": rate, "hours": hours, "latency": latency}
     wanted, assumed = _wanted(
         row,
         stated,
-        model=row["network"] if model is None else model,
-        data=row["data"] if data is None else data,
+        model,
+        data,
+        prices or {},
         years=years,
         region=region_row(region)["key"],
         uplink=uplink,
         away=constant("stack-round-trip-elsewhere") if away is None else away,
         since=since,
-        prices=prices or {},
-        cards=data is not None,
     )
-    assumed = (*([] if model is not None else [f"model = {row['network']}"]), *assumed)
-    late, slow = (float(row[name] if stated[name] is None else stated[name]) for name in ("deadline", "latency"))
+    late = "latency" if task == SERVE else "deadline"
     limits: dict[str, Any] = {
         "stacks": None if stacks is None else tuple(catalog.lookup("stacks", key) for key in stacks),
         "private": private,
         "power": power,
-        "deadline": None if task == SERVE else late,
-        "latency": slow if task == SERVE else None,
+        "deadline": None,
+        "latency": None,
         "budget": budget,
+        late: float(row[late] if stated[late] is None else stated[late]),
     }
     _used(task, [name for name in stated if stated[name] is not None])
     Field.choice(*(RANKINGS if task != SERVE else ("usd", "kwh"))).read(by, "by")
-    name = "latency" if task == SERVE else "deadline"
-    if stated[name] is None:
-        assumed = (*assumed, f"{name} = {units.human(limits[name], 's')}")
+    if stated[late] is None:
+        assumed = (*assumed, f"{late} = {units.human(limits[late], 's')}")
     sized = candidates(replace(wanted, runs=1.0, years=1.0))  # how often and how long it runs changes its cost alone
     choice = StackChoice(wanted, sized, limits, by, assumed)
     if not choice.ranked["will_do"].any():
@@ -566,25 +562,21 @@ def _used(task: str, names: Iterable[str]) -> None:
 def _wanted(
     row: Mapping[str, Any],
     stated: Mapping[str, Any],
-    *,
-    model: str | Workload,
-    data: str,
+    model: str | Workload | None,
+    data: str | None,
     prices: Mapping[str, Any],
-    cards: bool,
     **same: Any,
 ) -> tuple[Wanted, tuple[str, ...]]:
-    """Return the request, with values of the table where none are given, and what is assumed.
-
-    `cards`: whether the data set is the reader's choice, so that its samples count.
-    """
-    network = network_of(model)
-    model = network.name if isinstance(model, str) else model
-    data = catalog.lookup("data_sets", data)
-    card = card_of(data)
-    _suits(row, network, data, isinstance(model, str))
-    whole = cards or not row["samples"] > 0
-    usual = {"samples": float(card["samples"]) if whole else row["samples"]}
-    values, assumed = dict[str, Any](), list[str]()
+    """Return the request, with values of the table where none are given, and what is assumed."""
+    network = network_of(row["network"] if model is None else model)
+    card = catalog.lookup("data_sets", row["data"] if data is None else data)
+    _suits(row, network, card, not isinstance(model, Workload))
+    assumed = [*([f"model = {row['network']}"] if model is None else []), f"data = {card}"]
+    model = model if isinstance(model, Workload) else network.name
+    # All samples of a data set that is the reader's choice count.
+    whole = data is not None or not row["samples"] > 0
+    usual = {"samples": float(card_of(card)["samples"]) if whole else row["samples"]}
+    values = dict[str, Any]()
     for name in ("samples", "epochs", "runs", "rate", "hours"):
         value = usual.get(name, row[name]) if stated[name] is None else stated[name]
         values[name] = _or(value, 0.0)
@@ -601,7 +593,7 @@ def _wanted(
         row["application"],
         row["task"],
         model,
-        data,
+        card,
         passes=float(row["passes"]),
         seq=float(length) if speaks and length else None,
         latency=_or(late, 0.0),
@@ -612,7 +604,7 @@ def _wanted(
         prices=tuple((key, float(usd.median)) for key, usd in own.items()),
         **values,
     )
-    return wanted, (f"data = {data}", *assumed)
+    return wanted, tuple(assumed)
 
 
 def _suits(row: Mapping[str, Any], network: Workload, data: str, zoo: bool) -> None:

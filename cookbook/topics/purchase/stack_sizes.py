@@ -109,31 +109,20 @@ class Wanted(Result):
 
     def job(self) -> Task:
         """Return the job whose costs are counted: of a service a month of requests, which are no data to move."""
-        same: dict[str, Any] = {
-            "model": self.model,
-            "batch": None,
-            "region": self.region,
-            "private": "anywhere",
-            "uplink": self.uplink,
-            "years": self.years,
-            "deadline": NO_DEADLINE,
-        }
-        if self.task == SERVE:
-            return Task(
-                samples=self.rate * self.seconds,
-                epochs=1.0,
-                seq=self.prompt + self.answer,
-                data_bytes=0.0,
-                runs=1.0,
-                **same,
-            )
+        serves = self.task == SERVE
         return Task(
-            samples=self.samples * self.passes,
-            epochs=self.epochs,
-            seq=self.seq,
-            data_bytes=self.data_bytes,
-            runs=self.runs,
-            **same,
+            model=self.model,
+            samples=self.rate * self.seconds if serves else self.samples * self.passes,
+            epochs=1.0 if serves else self.epochs,
+            batch=None,
+            seq=self.prompt + self.answer if serves else self.seq,
+            data_bytes=0.0 if serves else self.data_bytes,
+            uplink=self.uplink,
+            runs=1.0 if serves else self.runs,
+            years=self.years,
+            deadline=NO_DEADLINE,
+            region=self.region,
+            private="anywhere",
         )
 
     @property
