@@ -38,7 +38,8 @@ STAGES = ("computing", "decoding", "links")
 # Cores of one accelerator that are tried, and workers of one.
 CORES = np.arange(1, 257) / 4
 WORKERS = np.arange(1.0, 65.0)
-CORES.flags.writeable = WORKERS.flags.writeable = False
+UNTRIED = np.array([])
+CORES.flags.writeable = WORKERS.flags.writeable = UNTRIED.flags.writeable = False
 # A storage that never limits, so that the chain shows what the host does.
 BOUNDLESS = MappingProxyType({"read_bandwidth": 1e15, "read_iops": 1e12, "local": 1})
 # Part of the demand with which loads are counted before any link is full.
@@ -296,10 +297,10 @@ def size_host(
     needed = (carried * batch * rate * (traffic != "gradients"), exchanged * rate * (traffic in EXCHANGED))
     busiest = _busiest(box, traffic, *needed)
     about = _inside(box, count, cores)
-    decoding = _decoding(box, device, step.point, batch, data, workers, about, count) if traffic in DECODED else None
-    decoded = math.inf if decoding is None else float(decoding["now"][0])
+    decoding = _decoding(box, device, step.point, batch, data, workers, about, count) if traffic in DECODED else {}
+    decoded = float(decoding["now"][0]) if decoding else math.inf
     stages = dict(zip(STAGES, (demand, decoded, batch / step.point / busiest[2]), strict=True))
-    reach = constants["interval/decode/80"]
+    tried, reach = _tried(decoding), constants["interval/decode/80"]
     return HostSize(
         machine=box,
         accelerator=device if isinstance(device, str) else device.name,
@@ -315,10 +316,10 @@ def size_host(
         traffic=_traffic(box, traffic, *needed, load),
         busiest=busiest,
         cores=about["cores"],
-        cores_needed=_first(decoding, "grid", "cores", demand),
+        cores_needed=_first(tried["cores"], tried["rate"], demand),
         workers=workers,
-        workers_needed=_first(decoding, "every", "workers", demand),
-        tried=_tried(decoding),
+        workers_needed=_first(WORKERS, decoding.get("workers", UNTRIED), demand),
+        tried=tried,
         memory=about["memory"],
         cacheable=about["memory"] * constants["memory_for_cache"],
         stored=float(card["stored_bytes"]),
@@ -417,35 +418,30 @@ def _decoding(
     )
     rates = np.where(usable, match.stages["decoding"] / count, math.nan)
     ends = np.cumsum([len(pair[0]) for pair in tried.values()])[:-1]
-    return {**dict(zip(tried, np.split(rates, ends), strict=True)), "grid": have, "every": WORKERS}
+    return {**dict(zip(tried, np.split(rates, ends), strict=True)), "grid": have}
 
 
-def _first(decoding: Mapping[str, np.ndarray] | None, tried: str, rates: str, demand: float) -> float:
+def _first(tried: np.ndarray, rates: np.ndarray, demand: float) -> float:
     """Return the first that meets the demand; infinite where none does, NaN where nothing is known."""
-    if decoding is None or np.isnan(decoding[rates]).all():
+    if np.isnan(rates).all():
         return math.nan
-    enough = np.flatnonzero(decoding[rates] >= demand)
-    return float(decoding[tried][enough[0]]) if len(enough) else math.inf
+    enough = np.flatnonzero(rates >= demand)
+    return float(tried[enough[0]]) if len(enough) else math.inf
 
 
-def _tried(decoding: Mapping[str, np.ndarray] | None) -> Mapping[str, np.ndarray]:
-    columns = {
-        name: np.array(decoding[source] if decoding else [])
-        for name, source in (("cores", "grid"), ("rate", "cores"), ("chosen", "chosen"))
-    }
+def _tried(decoding: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+    sources = {"cores": "grid", "rate": "cores", "chosen": "chosen"}
+    columns = {name: np.array(decoding.get(source, UNTRIED)) for name, source in sources.items()}
     for values in columns.values():
         values.flags.writeable = False
     return MappingProxyType(columns)
 
 
-def _changes(stages: Mapping[str, float], decoding: Mapping[str, np.ndarray] | None) -> Mapping[str, float]:
+def _changes(stages: Mapping[str, float], decoding: Mapping[str, np.ndarray]) -> Mapping[str, float]:
     """Return the gain of each change over now, when nothing else changes."""
     now = np.nanmin(list(stages.values()))
-    tried = (
-        {name: {"decoding": float(decoding[name][0])} for name in ("twice the workers", "twice the cores")}
-        if decoding is not None
-        else {}
-    )
+    names = ("twice the workers", "twice the cores") if decoding else ()
+    tried = {name: {"decoding": float(decoding[name][0])} for name in names}
     tried |= {
         "links twice as wide": {"links": 2 * stages["links"]},
         "accelerators twice as fast": {"computing": 2 * stages["computing"]},
