@@ -16,7 +16,7 @@ from cookbook.catalog.commands import Launch, able_values, engine_of, launch, on
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import HOUR, USD_PER_HOUR, WAY, Price, hour_usd
 from cookbook.catalog.refusals import Refusal, Refused, refused
-from cookbook.hardware import Machine, System
+from cookbook.hardware import System
 from cookbook.prediction.api import plan_fields, training_scenario
 from cookbook.prediction.assumptions import Assumptions
 from cookbook.prediction.engine import Estimate, estimate
@@ -32,8 +32,10 @@ from cookbook.topics.runs.post_training import (
     USD,
     PostTraining,
     able_rows,
+    devices_words,
     phases_of,
     post_trained,
+    ways_of,
     with_ends,
 )
 from cookbook.topics.runs.search import (
@@ -68,6 +70,13 @@ PARTS = (*STATES, "gathered", "activations", "transient", "reserved")
 SMALL_OPTIMISER = "adam-8bit"
 # Rollouts of one step by default: sequences as long as those of other methods.
 OF_ROLLOUTS = {"group": 8, "input_len": LENGTH // 2, "output_len": LENGTH // 2}
+# Arguments of a data set, and what to give instead where GRPO makes its own.
+OF_DATA = {
+    "tokens": "give steps",
+    "seq": "give input_len and output_len",
+    "example_tokens": "give output_len",
+    "epochs": "give steps",
+}
 BATCHES = {
     "sft": "{} passes of each device",
     "dpo": "{} pairs for each of a pass of each device",
@@ -238,7 +247,7 @@ class FineTuning(Result):
         """Return the first way that fits, or that none does, in one line."""
         able = able_rows(self._table)
         row = self._table.iloc[next(iter(able), 0)]
-        where = f"{METHODS[row['method']]} on {_devices(row)}"
+        where = f"{METHODS[row['method']]} on {devices_words(row)}"
         head = (
             f"{self.title}, {where}: {with_ends(row, MEMORY, IN_BYTES)} of {units.human(row['capacity_bytes'], 'iB')}, "
         )
@@ -396,44 +405,10 @@ def finetune(
     >>> aligned.table["bound"].tolist(), aligned.phases["phase"].tolist()[:3]
     (['training'], ['generation', 'old_policy', 'reference'])
     """
-    of_rollouts: dict[str, Any] = {
-        "group": group,
-        "input_len": input_len,
-        "output_len": output_len,
-        "longest_output": longest_output,
-        "steps": steps,
-        "generators": generators or None,
-        "rollout": rollout or None,
-    }
-    of_data = {
-        "tokens": tokens,
-        "seq": seq,
-        "example_tokens": example_tokens,
-        "epochs": None if epochs == 1 else epochs,
-    }
+    arguments: dict[str, Any] = dict(locals())
     kind, trained = _kind(method, fine_tuning)
-    _check_kind(kind, of_rollouts, of_data, reference)
-    job = _job(
-        model_of(model),
-        machine_of(accelerator),
-        method=trained,
-        devices=devices,
-        rank=rank,
-        target_modules=target_modules,
-        optimiser=optimiser,
-        seq=seq,
-        example_tokens=example_tokens,
-        micro_batch=micro_batch,
-        global_batch=global_batch,
-        recompute=recompute,
-        zero=zero,
-        attention=attention,
-        precision=precision,
-        software=software,
-        kind=kind,
-        reference=reference,
-        **of_rollouts,
-    )
+    _check_kind(kind, arguments)
+    job = _job({**arguments, "method": trained, "kind": kind})
     price = hour_usd(machine_of(accelerator).priced, hourly, way or "on demand")
     tokens_in_all = _processed(tokens, epochs, example_tokens, job["seq"])
     if kind in POST_TRAINING:
@@ -479,21 +454,17 @@ def _kind(methods: Sequence[str], fine_tuning: Sequence[str]) -> tuple[str, tupl
     return kind, tuple(trained) or tuple(METHODS)
 
 
-def _check_kind(kind: str, of_rollouts: Mapping[str, Any], of_data: Mapping[str, Any], reference: bool) -> None:
+def _check_kind(kind: str, arguments: Mapping[str, Any]) -> None:
     """Refuse arguments of another method."""
-    remedies = {
-        "tokens": "give steps",
-        "seq": "give input_len and output_len",
-        "example_tokens": "give output_len",
-        "epochs": "give steps",
-    }
-    for name, value in (of_data if kind == "grpo" else of_rollouts).items():
-        if value is not None:
-            of_data_set = f"is of a data set, where GRPO makes its own; {remedies.get(name)}"
-            what = of_data_set if kind == "grpo" else "is of rollouts; leave it out, or give method = 'grpo'"
+    for name in OF_DATA if kind == "grpo" else (*OF_ROLLOUTS, "longest_output", "steps", "generators", "rollout"):
+        value = arguments[name]
+        if value and (name, value) != ("epochs", 1):
+            what = "is of rollouts; leave it out, or give method = 'grpo'"
+            if kind == "grpo":
+                what = f"is of a data set, where GRPO makes its own; {OF_DATA[name]}"
             raise refused(name, value, what)
-    if not reference and kind != "grpo":
-        raise refused("reference", reference, ": DPO has one and SFT none; give reference = False for 'grpo' alone")
+    if not arguments["reference"] and kind != "grpo":
+        raise refused("reference", False, ": DPO has one and SFT none; give reference = False for 'grpo' alone")
 
 
 def _post_trained(job: dict[str, Any], tokens: float, price: Price) -> PostTraining:
@@ -511,8 +482,9 @@ def _post_trained(job: dict[str, Any], tokens: float, price: Price) -> PostTrain
     )
 
 
-def _job(network: Workload, machine: Machine, **arguments: Any) -> dict[str, Any]:
+def _job(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call with defaults; those of all rows are in `same`."""
+    network, machine = model_of(arguments["model"]), machine_of(arguments["accelerator"])
     shape_of(network)
     if not machine.accelerator.memory_bytes > 0:
         name = machine.accelerator.name
@@ -589,8 +561,9 @@ def _rollouts(arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **sizes,
         "longest": longest,
-        **{name: arguments[name] for name in ("steps", "rollout")},
-        "generators": arguments["generators"] or 0,
+        "steps": arguments["steps"],
+        "rollout": arguments["rollout"] or None,
+        "generators": arguments["generators"],
     }
 
 
@@ -645,14 +618,7 @@ def _chosen(job: dict[str, Any]) -> tuple[pd.DataFrame, Estimate, tuple[int, ...
 
     With the steps of all ways that were tried, and the positions of these.
     """
-    ways = [
-        {"method": method, "devices": count, "zero": stage, "recompute": again}
-        for method in job["methods"]
-        for count in job["devices"]
-        for again in job["recompute"]
-        for stage in (job["zero"] if count > 1 else (0,))
-    ]
-    table, steps = _rows(job, ways)
+    table, steps = _rows(job, ways_of(job))
     fits, sure = table["memory_bytes"] <= table["capacity_bytes"], table["fits"] == "yes"
     order = np.lexsort((np.where(fits, table["step_seconds"], table["memory_bytes"]), ~sure, ~fits))
     best = table.iloc[order].drop_duplicates(["method", "devices"]).sort_index()
@@ -725,7 +691,7 @@ def _why(row: Mapping[str, Any], changes: pd.DataFrame) -> str:
     able = own[own["memory_bytes"] <= row["capacity_bytes"]]
     words = [f"{change['change']} ({units.human(change['memory_bytes'], 'iB')})" for change in able.to_dict("records")]
     head = (
-        f"{METHODS[row['method']]} on {_devices(row)} needs {units.human(row['memory_bytes'], 'iB')} of "
+        f"{METHODS[row['method']]} on {devices_words(row)} needs {units.human(row['memory_bytes'], 'iB')} of "
         f"{units.human(row['capacity_bytes'], 'iB')} a device"
     )
     if words:
@@ -735,10 +701,6 @@ def _why(row: Mapping[str, Any], changes: pd.DataFrame) -> str:
         f"{head}; no single change makes it fit: with {best['change']} it needs "
         f"{units.human(best['memory_bytes'], 'iB')}; combine changes, or split layers too (cb.search)"
     )
-
-
-def _devices(row: Mapping[str, Any]) -> str:
-    return f"{row['devices']:,} device{'s' if row['devices'] > 1 else ''}"
 
 
 def _processed(tokens: Any, epochs: Any, example: Any, seq: int) -> float:

@@ -181,6 +181,17 @@ def able_rows(table: pd.DataFrame) -> list[int]:
     return list(map(int, np.flatnonzero(table["fits"].isin(("yes", "likely")))))
 
 
+def ways_of(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the ways to try: weights that train, numbers of devices, recomputation and ZeRO stages."""
+    return [
+        {"method": weights, "devices": count, "zero": stage, "recompute": again}
+        for weights in job["methods"]
+        for count in job["devices"]
+        for again in job["recompute"]
+        for stage in (job["zero"] if count > 1 else (0,))
+    ]
+
+
 def post_trained(job: dict[str, Any], rows: Rows) -> pd.DataFrame:
     """Return the fastest way per weights that train and number of devices, with its phases, memory and why not.
 
@@ -193,13 +204,7 @@ def post_trained(job: dict[str, Any], rows: Rows) -> pd.DataFrame:
     rows : callable
         Returns ways with memory and step, and the steps, of a job and a list of ways.
     """
-    ways = [
-        {"method": weights, "devices": count, "zero": stage, "recompute": again, "generators": job["generators"]}
-        for weights in job["methods"]
-        for count in job["devices"]
-        for again in job["recompute"]
-        for stage in (job["zero"] if count > 1 else (0,))
-    ]
+    ways = [{**way, "generators": job["generators"]} for way in ways_of(job)]
     best = _best(_evaluated(job, ways, rows))
     return best.assign(why=[_why(job, row, rows) for row in best.to_dict("records")])
 
@@ -419,9 +424,13 @@ def _needs(row: Mapping[str, Any]) -> str:
 
 def _named(row: Mapping[str, Any]) -> str:
     """Return the method, what trains and the devices of a way, in words."""
-    devices = f"{row['devices']:,} device{'s' if row['devices'] > 1 else ''}"
     beside = f" and {row['generators']:,} that generate" if row["generators"] else ""
-    return f"{POST_TRAINING[row['method']]} of {WEIGHTS[row['fine_tuning']]} on {devices}{beside}"
+    return f"{POST_TRAINING[row['method']]} of {WEIGHTS[row['fine_tuning']]} on {devices_words(row)}{beside}"
+
+
+def devices_words(row: Mapping[str, Any]) -> str:
+    """Return the number of devices of a way, in words."""
+    return f"{row['devices']:,} device{'s' if row['devices'] > 1 else ''}"
 
 
 def _share(row: Mapping[str, Any], phase: str) -> str:

@@ -498,7 +498,7 @@ def _reliable(
         every = _interval(interval, write, between)
         with np.errstate(over="ignore"):
             columns[name] = parallelism.useful_share(every, write, failures.restart_seconds, between)
-        if device is middle and "mtbf_seconds" not in columns:
+        if name == "goodput":
             columns |= {"mtbf_seconds": between, "checkpoint_seconds": write, "checkpoint_interval_seconds": every}
     return _kept(table.assign(**columns))
 
@@ -523,7 +523,7 @@ def _kept(table: pd.DataFrame) -> pd.DataFrame:
 def _interval(interval: Callable[..., Any], write: np.ndarray, between: np.ndarray) -> np.ndarray:
     """Return the work between checkpoints [s], by the reader's function or a published one."""
     try:
-        every = np.asarray(interval(write, between), dtype=float) if callable(interval) else np.array(np.nan)
+        every = np.asarray(interval(write, between), dtype=float)
     except (TypeError, ArithmeticError):
         every = np.array(np.nan)
     if every.shape != between.shape or not np.all(np.isfinite(every) & (every > 0)):
@@ -618,8 +618,6 @@ def fastest(
 
 
 def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
-    if not isinstance(layout, Mapping):
-        raise refused("layout", layout, "is no layout; give a dict such as {'tp': 8, 'pp': 4}")
     unknown = [name for name in layout if name not in FIXED_AXES]
     if unknown:
         raise ValueError(f"layout has no axis {shown(unknown[0])}; it has {', '.join(FIXED_AXES)}")
