@@ -87,13 +87,10 @@ def timeline(frame: pd.DataFrame, title: str | None = None, slider: bool = False
     in_view = f"datum.end > hour - {HOURS_AROUND} && datum.start < hour + {HOURS_AROUND}"
     stays = look.rows_of("stay").transform_filter(in_view).mark_rect(stroke="#ffffff", strokeWidth=0.5, clip=True)
     now = look.rows_of("hour").transform_filter("datum.start == hour")
-    label: dict[str, Any] = {"y": alt.value(0), "fontSize": 12, "dy": -8, "clip": False}
     layers = [
         stays.encode(x=x, x2="end:Q", y=y, y2="high:Q", color=colour, tooltip=tip),
         now.mark_rule(color=INK, strokeDash=[4, 3]).encode(x=x),
-        now.mark_text(**{name: value for name, value in label.items() if name != "y"}, color=INK).encode(
-            x=x, y=alt.value(0), text="text:N"
-        ),
+        now.mark_text(fontSize=12, dy=-8, clip=False, color=INK).encode(x=x, y=alt.value(0), text="text:N"),
     ]
     nodes, pitch = int(frame.loc[frame["what"] == "stay", "node"].max()) + 1, 9
     hours = frame[frame["what"] == "hour"].reset_index(drop=True)
