@@ -15,7 +15,7 @@ import pandas as pd
 from cookbook import catalog, hardware, units
 from cookbook.catalog.parts import part_groups
 from cookbook.charts.look import MUTED
-from cookbook.panels.controls import Option, Own
+from cookbook.panels.controls import Choice, Combo, Option, Own, Slider
 from cookbook.panels.shell import Part
 from cookbook.panels.text import Source, json_of
 from cookbook.prediction.scenario import BENCHMARK
@@ -152,6 +152,11 @@ def own_model(example: str = "") -> Own:
     return Own("custom…: your own network", written, start, _read_model, partial(_show_model, start), ".json")
 
 
+def model_control(tooltip: str, options: tuple[Option, ...], example: str = "", label: str = "Model") -> Combo:
+    """Return the control of the network: one of the options, or the reader's own, written like the `example`."""
+    return Combo("model", label, "Workload", options, own=own_model(example), plain=plain_model, tooltip=tooltip)
+
+
 def own_work() -> Own:
     """A network of the reader's, or the time of one step of it."""
     written = "A config.json of Hugging Face, a JSON object with input and layers, or one step with its unit (120 ms)."
@@ -273,6 +278,11 @@ def own_accelerator(alone: str = "") -> Own:
     )
 
 
+def device_control(name: str, label: str, options: tuple[Option, ...], tooltip: str) -> Combo:
+    """Return the control of a device or a machine: one of the options, or the reader's own."""
+    return Combo(name, label, "Hardware", options, own=own_accelerator(label), plain=plain_device, tooltip=tooltip)
+
+
 def _read_devices(alone: str, text: str) -> Any:
     devices = []
     for line in filter(str.strip, text.splitlines()):
@@ -357,6 +367,26 @@ def peak_column(device: hardware.Accelerator, precision: str) -> str:
 def _peak_columns(precision: str) -> tuple[str, ...]:
     rows = catalog.table("number_formats").set_index("name")
     return tuple(rows.loc[precision, "peak_columns"].split(";"))
+
+
+def price_control() -> Slider:
+    """Return the control of the reader's own price of an hour of one device."""
+    return Slider(
+        "hourly",
+        "Price",
+        "Money",
+        PRICES_PER_HOUR,
+        unit="$ per hour",
+        whole=False,
+        more=True,
+        optional=True,
+        tooltip="Price per device-hour; empty: the range of dated prices",
+    )
+
+
+def picture_control(*charts: tuple[str, str, str]) -> Choice:
+    """Return the control above the picture, which selects the chart: key, label and content of each."""
+    return Choice("picture", "Chart", "", charts, place="picture")
 
 
 def step_parts(seconds: Mapping[str, Any], alone: bool = False) -> tuple[Part, ...]:

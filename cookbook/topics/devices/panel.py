@@ -124,15 +124,7 @@ DEFAULTS = {**shell.defaults_of(accelerators), "accelerators": USUAL_DEVICES, "o
 def _controls() -> tuple[Control, ...]:
     formats = catalog.table("number_formats")["name"]
     return (
-        Combo(
-            "model",
-            "Model",
-            "Workload",
-            options.networks(),
-            own=options.own_model(options.SOME_LAYERS),
-            plain=options.plain_model,
-            tooltip="The network",
-        ),
+        options.model_control("The network", options.networks(), options.SOME_LAYERS),
         Choice(
             "phase",
             "Phase",
@@ -196,17 +188,11 @@ def _controls() -> tuple[Control, ...]:
             more=True,
             tooltip="Operation of the table; click its mark to select it",
         ),
-        Choice(
-            "picture",
-            "Chart",
-            "",
-            (
-                ("throughput", "Throughput", "Samples per second, with intervals"),
-                ("energy", "Energy", "Joules per sample"),
-                ("cost", "Cost", "Dollars per million samples"),
-                ("roofline", "Roofline", "Every operation under the rooflines of these devices"),
-            ),
-            place="picture",
+        options.picture_control(
+            ("throughput", "Throughput", "Samples per second, with intervals"),
+            ("energy", "Energy", "Joules per sample"),
+            ("cost", "Cost", "Dollars per million samples"),
+            ("roofline", "Roofline", "Every operation under the rooflines of these devices"),
         ),
     )
 

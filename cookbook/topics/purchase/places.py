@@ -223,11 +223,11 @@ PLACE_FIELDS = {
 }
 
 
-def place_row(entry: Any) -> Row:
+def place_row(entry: str | Mapping[str, Any]) -> Row:
     """Return a row of the table, or one like it with some columns changed."""
     if isinstance(entry, str):
         return tuple(_rows()[catalog.lookup("places", entry)].items())
-    if not isinstance(entry, Mapping) or "like" not in entry:
+    if "like" not in entry:
         raise ValueError(f"places holds {shown(entry)}; give names, or {{'like': 'workstation', 'devices': 2}}")
     stated = dict(entry)
     base = _rows()[catalog.lookup("places", stated.pop("like"))]

@@ -16,7 +16,7 @@ from cookbook.catalog.prices import BOUGHT
 from cookbook.charts import devices
 from cookbook.charts.look import row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five
-from cookbook.panels.options import networks, printed
+from cookbook.panels.options import networks, picture_control, printed
 from cookbook.panels.shell import Off, Panel, Picture, View, panel_call
 from cookbook.panels.text import KILO, counted, dollar_range, duration, in_words, percent
 from cookbook.topics.costs.cost import UNVALIDATED
@@ -26,15 +26,18 @@ from cookbook.topics.purchase.stack import OneSize, StackChoice, one_size, pick_
 from cookbook.topics.purchase.stack_sizes import SERVE, TASKS, TRAIN, told_time
 from cookbook.topics.purchase.where import horizon, overlap, rank
 from cookbook.topics.purchase.where_panel import (
+    DATA_LOCATIONS,
     DEADLINES,
     UNQUOTED,
     cost_picture,
     costs_over,
+    feasible_and_cost,
     figure_sources,
     money_parts,
     own_prices,
     quoted_price,
     quotes,
+    whole_numbers,
 )
 from cookbook.units import dollars, human
 
@@ -191,11 +194,7 @@ def _controls() -> tuple[Control, ...]:
             "private",
             "Data location",
             "Limits",
-            (
-                ("anywhere", "anywhere", "Also with a provider"),
-                ("own machines", "own machines", "Also on your machines in another building"),
-                ("in house", "in house", "In your building alone"),
-            ),
+            DATA_LOCATIONS,
             tooltip="Locations where the data may be stored: a hard limit",
         ),
         Slider(
@@ -260,15 +259,9 @@ def _controls() -> tuple[Control, ...]:
             tooltip="Time over which costs are counted",
         ),
         *quotes("stacks"),
-        Choice(
-            "picture",
-            "Chart",
-            "",
-            (
-                ("costs", "This application", "Every stack with its interval"),
-                ("matrix", "All applications", "Every application and every stack"),
-            ),
-            place="picture",
+        picture_control(
+            ("costs", "This application", "Every stack with its interval"),
+            ("matrix", "All applications", "Every application and every stack"),
         ),
     )
 
@@ -338,15 +331,11 @@ def _usual(choice: StackChoice) -> dict[str, Any]:
 
 def _code(values: dict[str, Any], arguments: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
-    plain = {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
-    }
     times_ = {name: duration(values[name]) for name in ("deadline", "latency") if values[name] is not None}
-    written = {name: as_python(value) for name, value in (plain | times_).items()}
+    written = {name: as_python(value) for name, value in (whole_numbers(values) | times_).items()}
     panel = panel_call(stack, values, written=written)
     keyword_values = {
-        name: times_.get(name, int(value) if isinstance(value, float) and value.is_integer() else value)
-        for name, value in _keywords(arguments.items()).items()
+        name: times_.get(name, value) for name, value in whole_numbers(_keywords(arguments.items())).items()
     }
     more = f", {keywords(keyword_values)}" if keyword_values else ""
     if values["picture"] == "matrix":
@@ -539,15 +528,7 @@ def _table(choice: StackChoice) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "Stack": rows["name"],
-            "Feasible": [
-                "yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)
-            ],
-            "Cost over the horizon": [
-                "not known"
-                if math.isnan(row["usd"])
-                else f"{dollars(row['usd'])} ({dollar_range(row['usd_low'], row['usd_high'])})"
-                for _, row in rows.iterrows()
-            ],
+            **feasible_and_cost(rows),
             **took,
             "Accelerators": [
                 f"{row['devices']:,} × {row['accelerator']}" if row["accelerator"] else "the provider's"

@@ -24,10 +24,10 @@ from cookbook.panels.options import (
     data_sets,
     few,
     listed_options,
+    model_control,
     named_model,
     networks,
-    own_model,
-    plain_model,
+    picture_control,
     printed,
     rounded,
     title_of,
@@ -98,6 +98,11 @@ SHORT = {
     "services fine-tune": "trains no such network",
     "the catalogue": "no electricity price",
 }
+DATA_LOCATIONS = (
+    ("anywhere", "anywhere", "Also with a provider"),
+    ("own machines", "own machines", "Also on your machines in another building"),
+    ("in house", "in house", "In your building alone"),
+)
 # Controls of the reader's own prices.
 MONEY = ("quoted", "hourly", "bought", "purchase")
 RULES = {"anywhere": "anywhere", "own machines": "on your machines", "in house": "on the premises"}
@@ -170,15 +175,7 @@ def where_to_run(
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo(
-            "model",
-            "Model",
-            "Workload",
-            networks(),
-            own=own_model(SOME_LAYERS),
-            plain=plain_model,
-            tooltip="The network to train",
-        ),
+        model_control("The network to train", networks(), SOME_LAYERS),
         Combo("data", group="Workload", options=data_sets(), tooltip="Samples of an epoch, and bytes to upload"),
         Slider(
             "runs",
@@ -221,11 +218,7 @@ def _controls() -> tuple[Control, ...]:
             "private",
             "Data location",
             "Rules",
-            (
-                ("anywhere", "anywhere", "Also with a provider"),
-                ("own machines", "own machines", "Also on your machines in another building"),
-                ("in house", "in house", "In your building alone"),
-            ),
+            DATA_LOCATIONS,
             more=True,
             tooltip="Locations where the data may be stored: a hard filter",
         ),
@@ -272,16 +265,10 @@ def _controls() -> tuple[Control, ...]:
             tooltip="Upload bandwidth of your site",
         ),
         *quotes("places"),
-        Choice(
-            "picture",
-            "Chart",
-            "",
-            (
-                ("costs", "Cost by option", "Every option with its interval"),
-                ("paid", "Payments by month", "Owning against renting, up to the break-even"),
-                ("tornado", "Sensitivity", "Each input of the cheapest option from its low to its high end"),
-            ),
-            place="picture",
+        picture_control(
+            ("costs", "Cost by option", "Every option with its interval"),
+            ("paid", "Payments by month", "Owning against renting, up to the break-even"),
+            ("tornado", "Sensitivity", "Each input of the cheapest option from its low to its high end"),
         ),
     )
 
@@ -442,11 +429,16 @@ def _shown(
     return _paid(comparison, even), partial(_paid_table, comparison, even), data
 
 
+def whole_numbers(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values as code writes them: whole numbers without a point."""
+    return {
+        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
+    }
+
+
 def _code(values: dict[str, Any]) -> str:
     """The panel's state, then the call behind it."""
-    plain = {
-        name: int(value) if isinstance(value, float) and value.is_integer() else value for name, value in values.items()
-    } | {"deadline": duration(values["deadline"])}
+    plain = whole_numbers(values) | {"deadline": duration(values["deadline"])}
     call = {name: value for name, value in plain.items() if name not in ("model", "data", "picture")}
     call |= {"uplink": f"{values['uplink']:g} Gb/s"}
     call |= {"utilisation": values["utilisation"] / 100 or None}
@@ -678,21 +670,24 @@ def money_parts(comparison: WhereToRun, key: str | None) -> tuple[Part, ...]:
     )
 
 
+def feasible_and_cost(rows: pd.DataFrame) -> dict[str, list[str]]:
+    """Return whether each row is feasible, or why not, and its cost with the interval, as printed."""
+    return {
+        "Feasible": ["yes" if not why else f"no: {why}" for why in rows["why"]],
+        "Cost over the horizon": [
+            "not known" if math.isnan(row.usd) else f"{dollars(row.usd)} ({dollar_range(row.usd_low, row.usd_high)})"
+            for row in rows.itertuples()
+        ],
+    }
+
+
 def _place_table(comparison: WhereToRun) -> pd.DataFrame:
     """Every place as printed text."""
     rows = _frame(comparison)
     return pd.DataFrame(
         {
             "Option": rows["name"],
-            "Feasible": [
-                "yes" if fine else f"no: {why}" for fine, why in zip(rows["will_do"], rows["why"], strict=True)
-            ],
-            "Cost over the horizon": [
-                "not known"
-                if math.isnan(row.usd)
-                else f"{dollars(row.usd)} ({dollar_range(row.usd_low, row.usd_high)})"
-                for row in rows.itertuples()
-            ],
+            **feasible_and_cost(rows),
             "Cost per run": [dollars(value) for value in rows["usd_per_run"]],
             "Hours per run": [_number(value) for value in rows["hours"]],
             "Batch": [f"{size:,.0f}" if size else "not stated" for size in rows["batch"]],

@@ -4,7 +4,7 @@ often to write a checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
@@ -225,6 +225,19 @@ def step_parts(
     )
     layers = [*look.row_text(alt.Chart(), _ROOM), bars, whisker]
     return look.finished(frame, layers, title, key, words, **part_ends(frame, parts or TIME_PARTS))
+
+
+def part_rows(labels: Iterable[str], parts: pd.DataFrame, beside: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return the frame of `step_parts`: a row of `parts` for each label, with what is `beside` it once, at compute."""
+    rows = zip(labels, parts.to_dict("records"), beside, strict=True)
+    return pd.DataFrame(
+        [
+            {"row": label, "part": part, "value": float(f"{value:.5g}"), **(once if part == "compute" else {})}
+            for label, values, once in rows
+            for part, value in values.items()
+            if np.isfinite(value)
+        ]
+    )
 
 
 def part_ends(frame: pd.DataFrame, parts: Mapping[str, str] = TIME_PARTS) -> dict[str, Any]:

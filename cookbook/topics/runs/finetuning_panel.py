@@ -17,19 +17,17 @@ from cookbook.catalog.refusals import Refused
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS, PHASE_PARTS, row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.controls import Choice, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
-    PRICES_PER_HOUR,
     accelerators,
     assumed,
     cited,
+    device_control,
     device_of,
+    model_control,
     model_of,
     networks,
-    own_accelerator,
-    own_model,
-    plain_device,
-    plain_model,
+    price_control,
     rounded,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call, sources_of_case
@@ -159,24 +157,8 @@ def finetuning(
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo(
-            "model",
-            "Model",
-            "Workload",
-            networks(language=True),
-            own=own_model(),
-            plain=plain_model,
-            tooltip="The language model to fine-tune",
-        ),
-        Combo(
-            "accelerator",
-            "GPU",
-            "Hardware",
-            accelerators(),
-            own=own_accelerator("GPU"),
-            plain=plain_device,
-            tooltip="Accelerator; each one holds the memory shown",
-        ),
+        model_control("The language model to fine-tune", networks(language=True)),
+        device_control("accelerator", "GPU", accelerators(), "Accelerator; each one holds the memory shown"),
         Slider("devices", "GPUs", "Hardware", tuple(map(float, range(1, 9))), tooltip="Number of GPUs, eight at most"),
         Choice(
             "method",
@@ -229,17 +211,7 @@ def _controls() -> tuple[Control, ...]:
             more=True,
             tooltip="Tokens to train on, over all epochs",
         ),
-        Slider(
-            "hourly",
-            "Price",
-            "Money",
-            PRICES_PER_HOUR,
-            unit="$ per hour",
-            whole=False,
-            more=True,
-            optional=True,
-            tooltip="Price per device-hour; empty: the range of dated prices",
-        ),
+        price_control(),
         Slider(
             "group",
             "Answers per prompt",

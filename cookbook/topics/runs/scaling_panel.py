@@ -22,15 +22,14 @@ from cookbook.panels.options import (
     SOME_LAYERS,
     assumed,
     cited,
+    device_control,
     machines,
+    model_control,
     model_of,
     named_device,
     named_model,
     networks,
-    own_accelerator,
-    own_model,
-    plain_device,
-    plain_model,
+    picture_control,
     rounded,
     step_parts,
     title_of,
@@ -112,14 +111,7 @@ def scaling(
 
 def _controls() -> tuple[Control, ...]:
     return (
-        Combo(
-            "model",
-            group="Workload",
-            options=networks(language=False),
-            own=own_model(SOME_LAYERS),
-            plain=plain_model,
-            tooltip="The network to train",
-        ),
+        model_control("The network to train", networks(language=False), SOME_LAYERS, label=""),
         Slider(
             "batch",
             group="Workload",
@@ -136,15 +128,7 @@ def _controls() -> tuple[Control, ...]:
             ),
             tooltip="Quantity that grows with the number of devices",
         ),
-        Combo(
-            "accelerator",
-            "Machine",
-            "Hardware",
-            machines(),
-            own=own_accelerator("Machine"),
-            plain=plain_device,
-            tooltip="A server, or an accelerator in nodes of eight",
-        ),
+        device_control("accelerator", "Machine", machines(), "A server, or an accelerator in nodes of eight"),
         Combo(
             "link",
             "Between nodes",
@@ -195,16 +179,10 @@ def _controls() -> tuple[Control, ...]:
             more=True,
             tooltip="Precision of the matmuls",
         ),
-        Choice(
-            "picture",
-            "Chart",
-            "",
-            (
-                ("efficiency", "Efficiency", "Share of the ideal speed-up, which shows small losses"),
-                ("speedups", "Speed-up", "Speed-up over devices, beside the ideal and measurements"),
-                ("parts", "Parts", "Parts of a step, over devices"),
-            ),
-            place="picture",
+        picture_control(
+            ("efficiency", "Efficiency", "Share of the ideal speed-up, which shows small losses"),
+            ("speedups", "Speed-up", "Speed-up over devices, beside the ideal and measurements"),
+            ("parts", "Parts", "Parts of a step, over devices"),
         ),
     )
 
@@ -451,21 +429,9 @@ def _efficiencies(view: Scaled, ghost: Scaled | None) -> Picture:
 
 def _parts(view: Scaled, _ghost: Scaled | None) -> Picture:
     """Device time of one sample by part, over devices."""
-    shares = view.shares / MILLI
     labels = [f"{count:,} device{'s' if count > 1 else ''}" for count in view.own["devices"]]
     left = [f"{percent(share)} of the ideal" for share in view.own["efficiency"]]
-    frame = pd.DataFrame(
-        [
-            {
-                "row": label,
-                "part": part,
-                "value": float(f"{shares[part].iloc[at]:.5g}"),
-                "text": left[at] if part == "compute" else None,
-            }
-            for at, label in enumerate(labels)
-            for part in shares
-        ]
-    )
+    frame = charts.part_rows(labels, view.shares / MILLI, [{"text": text} for text in left])
     title = f"On {labels[-1]}, {left[-1]}: {view.growth[0]} grows most"
     return Picture("parts", frame, title, {"rows": row_order(frame), **charts.part_ends(frame)})
 

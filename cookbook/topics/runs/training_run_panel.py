@@ -18,20 +18,19 @@ from cookbook.catalog.refusals import Refused
 from cookbook.charts import models as memory_charts
 from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.controls import Choice, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
-    PRICES_PER_HOUR,
     assumed,
     cited,
+    device_control,
     machines,
+    model_control,
     model_of,
     named_device,
     named_model,
     networks,
-    own_accelerator,
-    own_model,
-    plain_device,
-    plain_model,
+    picture_control,
+    price_control,
     rounded,
     step_parts,
 )
@@ -160,15 +159,7 @@ def training_run(
 def _controls() -> tuple[Control, ...]:
     more = partial(Slider, more=True, optional=True, whole=False)
     return (
-        Combo(
-            "model",
-            "Model",
-            "Workload",
-            networks(language=True),
-            own=own_model(),
-            plain=plain_model,
-            tooltip="The language model to train",
-        ),
+        model_control("The language model to train", networks(language=True)),
         Slider(
             "tokens",
             "Tokens",
@@ -186,15 +177,7 @@ def _controls() -> tuple[Control, ...]:
             argument="global_batch",
             tooltip="Sequences per update, over all devices",
         ),
-        Combo(
-            "accelerator",
-            "Machine",
-            "Hardware",
-            machines(),
-            own=own_accelerator("Machine"),
-            plain=plain_device,
-            tooltip="An accelerator (in nodes of eight) or a server",
-        ),
+        device_control("accelerator", "Machine", machines(), "An accelerator (in nodes of eight) or a server"),
         Slider(
             "devices", group="Hardware", stops=tuple(map(float, CURVE_DEVICES)), tooltip="Total number of accelerators"
         ),
@@ -266,14 +249,7 @@ def _controls() -> tuple[Control, ...]:
             whole=True,
             tooltip="Pipeline parallelism: stages that layers are split into; empty: the best of those tried",
         ),
-        more(
-            "hourly",
-            "Price",
-            "Money",
-            PRICES_PER_HOUR,
-            unit="$ per hour",
-            tooltip="Price per device-hour; empty: the range of dated prices",
-        ),
+        price_control(),
         more(
             "mtbf",
             "MTBF per GPU",
@@ -292,21 +268,15 @@ def _controls() -> tuple[Control, ...]:
             argument="checkpoint_bandwidth",
             tooltip="Write bandwidth of the storage; empty: as published, per device",
         ),
-        Choice(
-            "picture",
-            "Chart",
-            "",
+        picture_control(
+            ("curve", "Days and cost", "Every number of devices, each with its fastest configuration"),
             (
-                ("curve", "Days and cost", "Every number of devices, each with its fastest configuration"),
-                (
-                    "layouts",
-                    "Configurations",
-                    "Parts of a step in the fastest configurations of these devices",
-                ),
-                ("memory", "Memory", "Memory of the fullest device in these configurations"),
-                ("checkpoints", "Checkpoints", "Useful share of the time over the checkpoint interval"),
+                "layouts",
+                "Configurations",
+                "Parts of a step in the fastest configurations of these devices",
             ),
-            place="picture",
+            ("memory", "Memory", "Memory of the fullest device in these configurations"),
+            ("checkpoints", "Checkpoints", "Useful share of the time over the checkpoint interval"),
         ),
     )
 
@@ -581,19 +551,7 @@ def _layouts(view: Planned) -> Picture:
         {"low": low, "high": high, "text": f"{_days(days)}, {human(size, 'iB')}"}
         for low, high, days, size in best[["low80", "high80", "days", "memory_bytes"]].itertuples(index=False)
     ]
-    frame = pd.DataFrame(
-        [
-            {
-                "row": row["words"],
-                "part": part,
-                "value": float(f"{parts[part].iloc[at]:.5g}"),
-                **(ends if part == "compute" else {}),
-            }
-            for at, (row, ends) in enumerate(zip(best.to_dict("records"), beside, strict=True))
-            for part in parts
-            if np.isfinite(parts[part].iloc[at])
-        ]
-    )
+    frame = charts.part_rows(best["words"], parts, beside)
     longest = best["step_seconds"].iloc[-1] / best["step_seconds"].iloc[0]
     title = f"{best['words'].iloc[0]} is the fastest configuration tried" + (
         f"; the slowest shown takes {longest:.2f}× as long" if len(best) > 1 else ""

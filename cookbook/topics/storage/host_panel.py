@@ -21,10 +21,10 @@ from cookbook.panels.options import (
     cited,
     data_sets,
     listed_options,
+    model_control,
     named_model,
     networks,
-    own_model,
-    plain_model,
+    picture_control,
     printed,
     title_of,
 )
@@ -152,9 +152,7 @@ def _controls() -> tuple[Control, ...]:
             ),
             tooltip="Rate that every flow requests",
         ),
-        Combo(
-            "model", "Model", "Workload", networks(), own=own_model(), plain=plain_model, tooltip="The network to train"
-        ),
+        model_control("The network to train", networks()),
         Combo("data", group="Workload", options=data_sets(), tooltip="Data set that is read, decoded and copied"),
         Slider(
             "batch",
@@ -173,20 +171,14 @@ def _controls() -> tuple[Control, ...]:
             optional=True,
             tooltip="Physical cores; empty: as in the catalogue",
         ),
-        Choice(
-            "picture",
-            "Chart",
-            "",
+        picture_control(
+            ("machine", "Machine", "The graph of the machine, with the use of each link"),
             (
-                ("machine", "Machine", "The graph of the machine, with the use of each link"),
-                (
-                    "gets",
-                    "Actual and required rates",
-                    "Rate of each flow beside the rate that it requires",
-                ),
-                ("cores", "Cores", "Samples per second over cores"),
+                "gets",
+                "Actual and required rates",
+                "Rate of each flow beside the rate that it requires",
             ),
-            place="picture",
+            ("cores", "Cores", "Samples per second over cores"),
         ),
     )
 

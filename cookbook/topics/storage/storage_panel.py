@@ -124,8 +124,6 @@ def storage(
 
 
 DEFAULTS = shell.defaults_of(storage)
-# What a scene depends on: all but the picture, and the order in which its values are handed over.
-SCENE = tuple(name for name in DEFAULTS if name != "picture")
 
 
 def _controls() -> tuple[Control, ...]:
@@ -145,15 +143,7 @@ def _controls() -> tuple[Control, ...]:
             plain=options.plain_work,
             tooltip="Network to train; its predicted step sets the demand",
         ),
-        Combo(
-            "system",
-            "Accelerator",
-            "Hardware",
-            options.accelerators(),
-            own=options.own_accelerator("Accelerator"),
-            plain=options.plain_device,
-            tooltip="Accelerator that computes the steps",
-        ),
+        options.device_control("system", "Accelerator", options.accelerators(), "Accelerator that computes the steps"),
         Slider("accelerators", group="Hardware", stops=powers_of_two(0, 10), tooltip="Total number in all hosts"),
         Combo("storage", group="Hardware", options=options.storages(), tooltip="Storage of the data set"),
         Slider(
@@ -211,17 +201,11 @@ def _controls() -> tuple[Control, ...]:
             more=True,
             tooltip="Whether training waits for the write",
         ),
-        Choice(
-            "picture",
-            "Chart",
-            "",
-            (
-                ("chain", "Chain", "Rate of each stage"),
-                ("changes", "What to change first", "Rate after each change alone"),
-                ("scaling", "More accelerators", "Utilisation on the same storage"),
-                ("epochs", "Epochs", "The first epoch and a later one"),
-            ),
-            place="picture",
+        options.picture_control(
+            ("chain", "Chain", "Rate of each stage"),
+            ("changes", "What to change first", "Rate after each change alone"),
+            ("scaling", "More accelerators", "Utilisation on the same storage"),
+            ("epochs", "Epochs", "The first epoch and a later one"),
         ),
     )
 
@@ -255,25 +239,18 @@ class Scene:
 
     Attributes
     ----------
+    values : mapping
+        Values of the controls.
     names : tuple
         Workload, system, storage and data as `cb.match_storage` takes them.
     given : mapping
         Its other arguments.
     """
 
+    values: Mapping[str, Any]
     names: tuple[Any, Any, Any, Any]
     given: Mapping[str, Any]
     found: StorageMatch
-
-    @property
-    def key(self) -> str:
-        """Row of the storage."""
-        return str(self.names[2]["storage"] if isinstance(self.names[2], Mapping) else self.names[2])
-
-    @property
-    def data_set(self) -> Any:
-        """Row of the data set; bytes of a sample, or None, where it is none."""
-        return self.names[3]["card"] if isinstance(self.names[3], Mapping) else self.names[3]
 
     @property
     def shown(self) -> str:
@@ -308,9 +285,8 @@ class Scene:
 
 
 @lru_cache(maxsize=64)
-def _scene(*values: Any) -> Scene:
-    """The scene of the controls, in the order of `SCENE`; ValueError where a choice cannot be."""
-    v = dict(zip(SCENE, values, strict=True))
+def _scene(**v: Any) -> Scene:
+    """The scene of the controls but for the picture; ValueError where a choice cannot be."""
     benchmark = _is_benchmark(v["model"])
     if v["hosts"] > v["accelerators"]:
         raise refused("hosts", v["hosts"], f"is more than {v['accelerators']:,} accelerators; give at most that")
@@ -332,7 +308,7 @@ def _scene(*values: Any) -> Scene:
         arguments["network"] = f"{v['network']} Gb/s"
     if v["checkpoints"]:
         arguments |= {"checkpoint_interval": 60 * v["checkpoints"], "asynchronous": int(v["asynchronous"] == "yes")}
-    return Scene(names, MappingProxyType(arguments), match_storage(*names, **arguments))
+    return Scene(MappingProxyType(v), names, MappingProxyType(arguments), match_storage(*names, **arguments))
 
 
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
@@ -340,7 +316,7 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
         "model": values["model"] if options.is_time(values["model"]) else options.named_model(values["model"]),
         "system": options.named_device(values["system"]),
     }
-    scene = _scene(*({**values, **records}[name] for name in SCENE))
+    scene = _scene(**{name: value for name, value in {**values, **records}.items() if name != "picture"})
     drawn, table = {
         "chain": (_chain_picture, _stage_table),
         "changes": (_changes_picture, _change_table),
@@ -568,9 +544,9 @@ def _sources(scene: Scene) -> tuple[Source, ...]:
     """Sources of the data set, the storage, the demand and the prices."""
     model, system = scene.names[0], options.device_of(scene.names[1]).key
     wanted = [
-        ("storage", "key", scene.key, "storage"),
+        ("storage", "key", scene.values["storage"], "storage"),
         ("accelerators", "key", system.rstrip("*"), "accelerator"),
-        ("data_sets", "key", scene.data_set, "data set"),
+        ("data_sets", "key", scene.values["data"], "data set"),
         ("storage_workloads", "workload", str(model).removeprefix(BENCHMARK), "benchmark"),
         ("cloud_prices", "accelerator_key", system, "price per hour"),
         ("tco", "category", "part_price", "price of memory"),
@@ -616,18 +592,18 @@ def _work(scene: Scene) -> str:
 
 
 def _files(scene: Scene) -> str:
-    rows, data = scene.names[2:]
-    many, price = (rows.get("drives", 1), rows.get("price_usd_per_tb")) if isinstance(rows, Mapping) else (1, None)
-    where = f"{f'{many} × ' * (many > 1)}{options.printed('storage', 'key', 'name', scene.key)}" + (
+    values = scene.values
+    drives, price, data = (values[name] for name in ("drives", "price", "data"))
+    where = f"{f'{drives} × ' * (drives > 1)}{options.printed('storage', 'key', 'name', values['storage'])}" + (
         f" at {dollars(price)}/TB" if price else ""
     )
-    if data is None:
+    if data == OWN_DATA:
         return f"its own data on {where}"
-    if not isinstance(scene.data_set, str):
-        return f"samples of {human(scene.data_set, 'B')} on {where}"
-    name, layout = (options.printed("data_sets", "key", column, scene.data_set) for column in ("name", "layout"))
-    layout, name = data["layout"] if isinstance(data, Mapping) else layout, name.partition(" (")[0].partition(",")[0]
-    return f"{name} in {layout} on {where}"
+    if not isinstance(data, str):
+        return f"samples of {human(data, 'B')} on {where}"
+    name, layout = (options.printed("data_sets", "key", column, data) for column in ("name", "layout"))
+    layout = layout if values["layout"] == "as is" else values["layout"]
+    return f"{name.partition(' (')[0].partition(',')[0]} in {layout} on {where}"
 
 
 def _cost(scene: Scene) -> str:
