@@ -44,8 +44,8 @@ PHASES = ("training", "inference")
 PASSES = {"training": 3, "inference": 1}
 MEASURED, SIBLING, DATASHEET = "measured here", "sibling measured", "datasheet only"
 MILLION = 1e6
-# What each end of a cost or an energy is computed with: the fast end of the rate gives the low one.
-ENDS = {"low": "high", "median": "samples_per_s", "high": "low"}
+# What a cost or an energy and its ends are computed with: the end of prices and power, and that of the rate.
+ENDS = {"": ("median", "samples_per_s"), "_low": ("low", "high"), "_high": ("high", "low")}
 # Optimiser of memory, where the prediction does not say: the one that most measured runs of such networks use.
 OPTIMISER = "momentum"
 
@@ -326,13 +326,11 @@ def _cost(
         for key, record in zip(table["key"], records, strict=True)
     ]
     usd = {
-        end: np.array([getattr(price, end) for price in prices]) * MILLION / columns[rate] / HOUR
-        for end, rate in ENDS.items()
+        f"usd_per_million{name}": np.array([getattr(price, end) for price in prices]) * MILLION / columns[rate] / HOUR
+        for name, (end, rate) in ENDS.items()
     }
     return {
-        "usd_per_million": usd["median"],
-        "usd_per_million_low": usd["low"],
-        "usd_per_million_high": usd["high"],
+        **usd,
         "usd_per_hour": np.array([price.median for price in prices]),
         "price_first": [price.first for price in prices],
         "price_last": [price.last for price in prices],
@@ -346,20 +344,17 @@ def _energy(table: pd.DataFrame, columns: dict[str, Any]) -> dict[str, Any]:
     """Return joules per sample of the device without its host, from idle power up, over the interval of rates."""
     rated, active = table["tdp_watts"].to_numpy(dtype=float), np.clip(columns["active_share"], 0, 1)
     idle, full = shares()
-    watts = {end: power_watts(rated, active, getattr(idle, end), getattr(full, end)) for end in ENDS}
-    joules = {end: watts[end] / columns[rate] for end, rate in ENDS.items()}
+    watts = {
+        name: power_watts(rated, active, getattr(idle, end), getattr(full, end)) for name, (end, _) in ENDS.items()
+    }
     lacks = [
         f"data/accelerators.csv has no rated power of {key}" if np.isnan(rated[at]) else ""
         for at, key in enumerate(table["key"])
     ]
     return {
         "tdp_watts": rated,
-        "watts": watts["median"],
-        "watts_low": watts["low"],
-        "watts_high": watts["high"],
-        "joules": joules["median"],
-        "joules_low": joules["low"],
-        "joules_high": joules["high"],
+        **{f"watts{name}": power for name, power in watts.items()},
+        **{f"joules{name}": watts[name] / columns[rate] for name, (_, rate) in ENDS.items()},
         "why_joules": [reason or lack for reason, lack in zip(columns["why"], lacks, strict=True)],
     }
 

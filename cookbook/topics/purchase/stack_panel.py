@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from cookbook import catalog
 from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.prices import BOUGHT
 from cookbook.charts import devices
@@ -22,7 +21,15 @@ from cookbook.panels.text import KILO, counted, dollar_range, duration, in_words
 from cookbook.topics.costs.cost import UNVALIDATED
 from cookbook.topics.purchase import charts
 from cookbook.topics.purchase.places import BY_HOUR
-from cookbook.topics.purchase.stack import OneSize, StackChoice, one_size, pick_stack, several, times
+from cookbook.topics.purchase.stack import (
+    OneSize,
+    StackChoice,
+    applications_known,
+    one_size,
+    pick_stack,
+    several,
+    times,
+)
 from cookbook.topics.purchase.stack_sizes import SERVE, TASKS, TRAIN, told_time
 from cookbook.topics.purchase.where import horizon, overlap, rank
 from cookbook.topics.purchase.where_panel import (
@@ -155,15 +162,11 @@ OFF: dict[str, Off] = {
 }
 
 
-def _applications() -> tuple[tuple[str, str, str, str], ...]:
-    names = dict.fromkeys(catalog.table("applications")["application"])
-    return tuple((name, name.capitalize(), "", "") for name in names)
-
-
 def _controls() -> tuple[Control, ...]:
     usual = (USUAL, "The typical network", "default", "of the application")
+    applications = tuple((name, name.capitalize(), "", "") for name in applications_known())
     return (
-        Combo("application", "Application", "Task", _applications(), ranked=True, tooltip="Field of application"),
+        Combo("application", "Application", "Task", applications, ranked=True, tooltip="Field of application"),
         Choice(
             "task",
             "Task",

@@ -117,14 +117,8 @@ class WhereToRun(Result):
         price = place.figures["price"]
         row: dict[str, Any] = {"place": place.key, "name": place.name, "kind": place.kind, "way": place.way}
         for name, values in {"usd": self.usd(place.key), **{name: outcome[name] for name in QUANTITIES}}.items():
-            finite = np.isfinite(values).all()
-            row |= dict(
-                zip(
-                    (f"{name}_low", name, f"{name}_high"),
-                    np.percentile(values, BAND_PERCENTILES) if finite else (np.nan,) * 3,
-                    strict=True,
-                )
-            )
+            band = np.percentile(values, BAND_PERCENTILES) if np.isfinite(values).all() else (np.nan,) * 3
+            row |= dict(zip((f"{name}_low", name, f"{name}_high"), band, strict=True))
         row["usd_per_run"] = row["usd"] / self.task.count
         row["usd_to_buy"] = float(np.median(self._upfront(place))) if place.way == BOUGHT else 0.0
         row["upload_hours"] = 0.0 if place.data_at == "house" else self.task.data_bytes / self.task.uplink / HOUR

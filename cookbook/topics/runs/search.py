@@ -206,10 +206,10 @@ class Layouts(Result):
             need, have = (units.human(self.nearest[name], "iB") for name in ("memory_bytes", "capacity_bytes"))
             return f"{head}; the smallest needs {need} of {have}"
         best = self._table.iloc[0]
-        words = step_words(best)
+        seconds, low, high = (units.human(best[name], "s") for name in ("step_seconds", "low80", "high80"))
         return (
-            f"{head}; the fastest, {layout_words(best)}, takes {words['Step (80 %)']}, "
-            f"{words['Throughput [tokens/s]']} tokens/s"
+            f"{head}; the fastest, {layout_words(best)}, takes {seconds} ({low} to {high}), "
+            f"{best['tokens_per_second']:,.0f} tokens/s"
         )
 
     def why(self, row: int = 0, count: int = 8) -> pd.DataFrame:
@@ -586,16 +586,6 @@ def layout_words(row: Any) -> str:
         return "none"
     names = [(name.upper(), int(row[name])) for name in ("tp", "pp", "cp", "ep", "dp")]
     return ", ".join(f"{name} {size:,}" for name, size in names if size > 1) or "one device"
-
-
-def step_words(row: Any) -> dict[str, str]:
-    """Return the step with its interval, and throughput, as printed."""
-    low, high = (row[name] for name in (("low80", "high80") if "low80" in row else ("step_low", "step_high")))
-    ends = f"{units.human(low, 's')} to {units.human(high, 's')}"
-    return {
-        "Step (80 %)": f"{units.human(row['step_seconds'], 's')} ({ends})",
-        "Throughput [tokens/s]": f"{row['tokens_per_second']:,.0f}",
-    }
 
 
 def machine_of(system: System) -> Machine:
