@@ -201,22 +201,12 @@ def read(table: Any) -> list[Job]:
         use = 1.0 if _missing(row.get("use")) else _of_row(order, USE, row["use"], "use")
         seconds = length * HOUR
         jobs.append(
-            Job(order, OWN_KIND, team, when * HOUR, seconds, count, count, count, urgent, use, seconds, ANY_SPEED, 0.5)
+            Job(order, OWN_KIND, team, when * HOUR, seconds, count, count, count, urgent, use, seconds, None, 0.5)
         )
     jobs.sort(key=lambda job: (job.arrival, job.order))
     for order, job in enumerate(jobs):
         job.order = order
     return jobs
-
-
-class _Anywhere(dict[tuple[int, int, bool], float]):
-    """Speeds of jobs without a network: equal wherever they are placed."""
-
-    def get(self, _key: Any, _default: Any = None) -> float:
-        return 1.0
-
-
-ANY_SPEED = _Anywhere()
 
 
 def _missing(value: Any) -> bool:

@@ -43,8 +43,8 @@ class Job:
         Share of each of its GPUs that it keeps busy.
     left : float
         Remaining work: true time on the requested GPUs, packed.
-    speeds : mapping
-        Relative speed in other placements.
+    speeds : mapping, optional
+        Relative speed in other placements; without it, that of a job without a network, equal everywhere.
     luck : float
         Number from 0 to 1 that determines its number of failures.
     """
@@ -60,7 +60,7 @@ class Job:
     urgent: bool
     use: float
     left: float
-    speeds: Speeds
+    speeds: Speeds | None
     luck: float
     work: float = field(init=False)
     held: int = 0
@@ -309,7 +309,8 @@ class Cluster:
         self.summed()
         switches = {node // self.rules.per_switch for node, _ in spots}
         most = max(count_on for _, count_on in spots)
-        speed = job.speeds.get((count, 1 << (most.bit_length() - 1), len(switches) > 1))
+        place = (count, 1 << (most.bit_length() - 1), len(switches) > 1)
+        speed = 1.0 if job.speeds is None else job.speeds.get(place)
         if speed is None:
             raise ValueError(
                 f"a job of {job.kind!r} has no predicted speed on {count} GPUs, {most} a node; start it "

@@ -166,7 +166,7 @@ def test_a_size_that_cannot_be_leaves_a_job_where_it_is() -> None:
             before, epoch = list(job.lanes), job.epoch
             tried.append((cluster.resize(job, gpus), job.lanes == before, job.epoch - epoch))
 
-    job = Job(0, "own", "A", 0.0, HOUR, 2, 2, 4, False, 1.0, HOUR, drawn.ANY_SPEED, 0.5)
+    job = Job(0, "own", "A", 0.0, HOUR, 2, 2, 4, False, 1.0, HOUR, None, 0.5)
     there = Cluster(Rules(2, 2, 2), {"A": 4}, policy, lambda free, gpus, *_: [(1, gpus)] if gpus <= 2 else [])
     there.run([job])
     assert tried == 2 * [(False, True, 0)] and job.ended == HOUR and job.granted == 2 * HOUR
