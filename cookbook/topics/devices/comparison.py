@@ -26,6 +26,7 @@ from cookbook.hardware import Accelerator
 from cookbook.prediction.api import ACCELERATORS, FORMAT, MODEL, forward_pass, network_of, train_step
 from cookbook.prediction.constants import FIRST_TOKEN, NEW_ENGINE, SEEN
 from cookbook.prediction.constants import SIBLING as NEARBY
+from cookbook.prediction.engine import Estimate
 from cookbook.prediction.measurements import Measurement
 from cookbook.prediction.requirements import (
     LENGTH,
@@ -134,7 +135,8 @@ def compare(
     wanted = catalog.lookup("number_formats", precision) if precision else ""
     records = records_of(accelerators)
     table = hardware.accelerator_table(records)
-    columns = _rates(network, records, wanted, phase, size, software, seq, neighbours)
+    how = {"software": software or None, "seq": seq, "neighbours": neighbours}
+    columns = _rates(network, records, wanted, phase, size, **how)
     columns |= _tokens(columns, length if network.ops.needs_seq else None)
     columns |= _work(network, table, columns, phase, size, length)
     columns |= _memory(network, table, columns, phase, size, length)
@@ -152,29 +154,18 @@ def records_of(accelerators: Any) -> list[str | Accelerator]:
     return list(ACCELERATORS.read(accelerators))
 
 
-def _rates(
-    network: Workload,
-    records: list[Any],
-    wanted: str,
-    phase: str,
-    batch: int,
-    software: str,
-    seq: float | None,
-    neighbours: bool,
-) -> dict[str, Any]:
+def _passes(phase: str, model: str | Workload, devices: Any, batch: int, **how: Any) -> Estimate:
+    """Return steps of training, or forward passes of inference."""
+    if phase == "training":
+        return train_step(model, devices, micro_batch=batch, **how)
+    return forward_pass(model, devices, batch=batch, **how)
+
+
+def _rates(network: Workload, records: list[Any], wanted: str, phase: str, batch: int, **how: Any) -> dict[str, Any]:
     """Return samples per second of all devices, with their interval; the format of each, and all that it has."""
-    how: dict[str, Any] = {
-        "precision": wanted or None,
-        "software": software or None,
-        "seq": seq,
-        "neighbours": neighbours,
-    }
     # Of several devices one that cannot has a reason; a single one would raise it.
     devices = records * (2 if len(records) == 1 else 1)
-    if phase == "training":
-        steps = train_step(network, devices, micro_batch=batch, **how)
-    else:
-        steps = forward_pass(network, devices, batch=batch, **how)
+    steps = _passes(phase, network, devices, batch, precision=wanted or None, **how)
     size, samples = len(records), steps.rate * steps.point
     if steps.unit == "s":  # of language models a step is the outcome
         samples = steps.rows.global_batch
@@ -245,10 +236,7 @@ def measured_runs(
     """
     if not precision or accelerator not in catalog.table("accelerators")["key"].tolist():
         return ()
-    how: dict[str, Any] = {"precision": precision, "software": software or None}
-    if phase == "training":
-        return train_step(model, accelerator, micro_batch=batch, **how).measured
-    return forward_pass(model, accelerator, batch=batch, **how).measured
+    return _passes(phase, model, accelerator, batch, precision=precision, software=software or None).measured
 
 
 def evidence(tier: str, key: str = "") -> str:

@@ -220,17 +220,9 @@ OFF: dict[str, Any] = {
 
 @lru_cache(maxsize=64)
 def _compared(
-    model: Any,
-    devices: tuple[str | Accelerator, ...],
-    names: tuple[str, ...],
-    phase: str,
-    batch: int,
-    precision: str,
-    software: str,
-    way: str,
+    model: Any, devices: tuple[str | Accelerator, ...], names: tuple[str, ...], precision: str, **how: Any
 ) -> pd.DataFrame:
-    wanted = "" if precision == USUAL else precision
-    table = compare(model, devices, phase=phase, batch=batch, precision=wanted, software=software, way=way)
+    table = compare(model, devices, precision="" if precision == USUAL else precision, **how)
     own = [isinstance(device, Accelerator) for device in devices]
     return table.assign(
         key=list(names),
@@ -316,9 +308,8 @@ def _draw(values: dict[str, Any], pinned: View | None) -> View:
     if precision in _formats(values):
         raise refused("precision", precision, "does not train a network; take one that does, or inference")
     model = options.named_model(values["model"])
-    found = _compared(
-        model, devices, tuple(pairs), phase, values["batch"], precision, values["software"], values["way"]
-    )
+    how = {name: values[name] for name in ("phase", "batch", "software", "way")}
+    found = _compared(model, devices, tuple(pairs), precision, **how)
     # A device that was taken away cannot be looked at: the state moves to the best one, and the answer says so.
     values["on"], moved = _looked_at(values["on"], list(pairs), found)
     notes = tuple(filter(None, (moved, options.assumed(values["model"]), _prompt(model, phase))))

@@ -513,15 +513,16 @@ def _job(arguments: Mapping[str, Any]) -> dict[str, Any]:
         "precision": arguments["precision"],
         "told": dict[str, None](),
         "taken": dict[str, str](),
-        "same": {name: arguments[name] for name in ("target_modules", "optimiser", "attention")},
+        "same": {
+            "target_modules": arguments["target_modules"] or MODULES,
+            **{name: arguments[name] for name in ("optimiser", "attention", "rank")},
+        },
         "method": kind,
         "reference": arguments["reference"],
         "smaller": SMALLER_METHODS,
         "more": MORE_DEVICES,
         **rollouts,
     }
-    job["same"]["target_modules"] = job["same"]["target_modules"] or MODULES
-    job["same"]["rank"] = arguments["rank"]
     for count in job["devices"]:
         once = count * arguments["micro_batch"]
         share = once // math.gcd(once, rollouts["group"])
@@ -542,11 +543,7 @@ def _job(arguments: Mapping[str, Any]) -> dict[str, Any]:
         *((name, arguments[name], f"{rollouts[name]:,}") for name in OF_ROLLOUTS if kind == "grpo"),
         *((name, arguments.get(name), value) for name, value in ON_POLICY.items() if kind == "grpo"),
     )
-    job["assumed"] = [
-        f"{name} = {value}"
-        for name, stated, value in defaults
-        if stated is None or (isinstance(stated, str) and not stated)
-    ]
+    job["assumed"] = [f"{name} = {value}" for name, stated, value in defaults if stated in (None, "")]
     return job
 
 
