@@ -495,7 +495,20 @@ def scaling(
     >>> table["devices"].tolist(), bool(table["efficiency"].iloc[-1] < 1)
     ([1, 2, 4, 8], True)
     """
-    table = engine.scaled(**locals())
+    table = engine.scaled(
+        model,
+        accelerator,
+        devices,
+        batch,
+        mode=mode,
+        exchange=exchange,
+        buckets=buckets,
+        link=link,
+        per_node=per_node,
+        software=software,
+        precision=precision,
+        seq=seq,
+    )
     as_measured = exchange == engine.MEASURED and buckets is None
     low, high = reach(table["devices"], table["nodes"]) if as_measured else np.full((2, len(table)), np.nan)
     at = table.columns.get_loc("speed_up") + 1

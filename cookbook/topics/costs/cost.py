@@ -468,7 +468,20 @@ def ownership_usd(
     >>> {name: round(float(usd) / 1e3) for name, usd in owned.parts.items() if usd}
     {'hardware': 180, 'electricity': 13, 'cooling': 6, 'staff': 60}
     """
-    _one_shape(*locals().values())
+    _one_shape(
+        hardware_usd,
+        horizon_years,
+        life_years,
+        money_rate,
+        network_share,
+        storage_share,
+        maintenance_share,
+        watts,
+        pue,
+        usd_per_kwh,
+        staff_usd_per_year,
+        space_usd_per_year,
+    )
     price = hardware_usd
     yearly = annuity_usd(1.0, life_years, money_rate) * price
     whole = price * (1 + network_share + storage_share)

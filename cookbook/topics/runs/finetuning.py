@@ -405,7 +405,34 @@ def finetune(
     >>> aligned.table["bound"].tolist(), aligned.phases["phase"].tolist()[:3]
     (['training'], ['generation', 'old_policy', 'reference'])
     """
-    arguments: dict[str, Any] = dict(locals())
+    arguments: dict[str, Any] = {
+        "model": model,
+        "accelerator": accelerator,
+        "tokens": tokens,
+        "method": method,
+        "devices": devices,
+        "epochs": epochs,
+        "rank": rank,
+        "target_modules": target_modules,
+        "optimiser": optimiser,
+        "seq": seq,
+        "example_tokens": example_tokens,
+        "micro_batch": micro_batch,
+        "global_batch": global_batch,
+        "recompute": recompute,
+        "zero": zero,
+        "attention": attention,
+        "precision": precision,
+        "software": software,
+        "group": group,
+        "input_len": input_len,
+        "output_len": output_len,
+        "longest_output": longest_output,
+        "steps": steps,
+        "generators": generators,
+        "reference": reference,
+        "rollout": rollout,
+    }
     kind, trained = _kind(method, fine_tuning)
     _check_kind(kind, arguments)
     job = _job({**arguments, "method": trained, "kind": kind})
