@@ -22,6 +22,9 @@ from cookbook.prediction.scenario import BENCHMARK
 from cookbook.units import human, shown
 from cookbook.workloads.zoo import ANSWERING, LANGUAGE_MODELS, Workload, layers, model
 
+# What a panel takes: the name of a network or an accelerator, or one of the reader's own, as a record or a mapping.
+Network = str | Workload | Mapping[str, Any]
+Device = str | hardware.Accelerator | Mapping[str, Any]
 ONE_LIKE_ANOTHER = "like=h100-sxm, mem_bandwidth=4 TB/s"
 CONFIGURED = {"model_type", "architectures", "architecture", "_class_name", "class_name"}  # one tells a configuration
 A_CONFIGURATION = """{"model_type": "llama", "vocab_size": 128256, "hidden_size": 4096, "num_hidden_layers": 32,

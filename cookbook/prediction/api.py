@@ -109,7 +109,7 @@ class Plan:
     fine_tuning: Names | None = None
     rank: Amounts | None = None
     target_modules: Names | None = None
-    optimiser: Any = None
+    optimiser: Names | None = None
 
 
 PLAN = tuple(asdict(Plan()))

@@ -391,6 +391,11 @@ def _recompute(name: str, value: str | float) -> str:
         raise refused(name, value, f"is not listed; {allowed}") from None
 
 
+def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Return the seconds of a step, a pass or an answer: the parts are exposed time, so they add up."""
+    return np.asarray(sum(parts.values()))
+
+
 @lru_cache(maxsize=4096)
 def recomputed(word: str) -> tuple[float, ...]:
     """Return the shares of a layer's parts that are recomputed, in the order of `RECOMPUTED`; NaN where not stated.

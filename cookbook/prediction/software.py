@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache, partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from cookbook.catalog.names import normalise
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refused
 from cookbook.hardware import Accelerator
+from cookbook.prediction.device_rates import RATE_KEYS, rates
 from cookbook.prediction.precision import not_offered
 from cookbook.prediction.scenario import LEVEL, Coded, Scenario, together
 from cookbook.units import shown
@@ -304,3 +306,14 @@ def _not_for(device: Accelerator, name: str, kind: str) -> str:
         "product of the table 'software'"
     )
     return refused("software", name_of(kind, name), what, "software-not-for-device", [usual]).refusal
+
+
+def of_machines(
+    pairs: Coded, software: Coded, kind: str, assumed: list[Any]
+) -> tuple[Coded, dict[str, Coded], dict[str, np.ndarray]]:
+    """Return devices, their keys with the level of software, and its numbers, of machines with number formats."""
+    devices = Coded(pairs.codes, tuple(rates(*level, kind) for level in pairs.levels))
+    keys = {name: devices.map(attrgetter(field)) for name, field in RATE_KEYS}
+    keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
+    assumed += assumed_software(kind, software, keys["engine"])
+    return devices, keys, keys["engine"].figures(engines(kind).__getitem__)

@@ -24,10 +24,10 @@ from cookbook.prediction.kinds.networks import (
     product_shares,
 )
 from cookbook.prediction.kinds.networks import runs as runs
-from cookbook.prediction.kinds.networks import step_seconds as step_seconds
 from cookbook.prediction.kinds.networks import tokens as tokens
 from cookbook.prediction.precision import usual_precision
 from cookbook.prediction.scenario import Coded, Rows, Scenario, together
+from cookbook.prediction.scenario import step_seconds as step_seconds
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 

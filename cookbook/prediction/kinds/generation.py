@@ -40,9 +40,8 @@ from cookbook.prediction.device_rates import RATE_KEYS, rates
 from cookbook.prediction.kernels import IDEAL_KERNELS, of_kernels
 from cookbook.prediction.kinds import serving_memory
 from cookbook.prediction.kinds.constraints import with_reason
-from cookbook.prediction.kinds.networks import step_seconds
 from cookbook.prediction.kinds.transformer import own_decoder, sizes
-from cookbook.prediction.scenario import AT_ONCE, BEYOND, Coded, Rows, Scenario, together
+from cookbook.prediction.scenario import AT_ONCE, BEYOND, Coded, Rows, Scenario, step_seconds, together
 from cookbook.prediction.software import assumed_software, engines, levels_of_rows, tiled, usual_formats
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload

@@ -18,13 +18,13 @@ from cookbook.formulas import collectives
 from cookbook.formulas import networks as formulas
 from cookbook.hardware.machine import link_shares
 from cookbook.prediction.constants import Constant
-from cookbook.prediction.device_rates import RATE_KEYS, rates
 from cookbook.prediction.kinds.constraints import BLANK_MODEL, with_reason
 from cookbook.prediction.kinds.network_arrays import Pairs, Products, network, products
 from cookbook.prediction.neighbours import Runs
 from cookbook.prediction.precision import usual_precision
 from cookbook.prediction.scenario import BLANK, Coded, Rows, Scenario, together
-from cookbook.prediction.software import assumed_software, engines, levels_of_rows
+from cookbook.prediction.scenario import step_seconds as step_seconds
+from cookbook.prediction.software import of_machines
 from cookbook.workloads import zoo
 
 KIND = "training_classic"
@@ -136,17 +136,6 @@ def look_up(s: Scenario, kind: str, names: tuple[str, ...], assumed: list[Any]) 
     pairs = together(s.words("accelerator"), s.words("precision"))
     devices, keys, values = of_machines(pairs, s.words("software"), kind, assumed)
     return LookedUp(*of_networks(s), pairs, devices, of_devices(devices, names) | values, keys | {"special": BLANK})
-
-
-def of_machines(
-    pairs: Coded, software: Coded, kind: str, assumed: list[Any]
-) -> tuple[Coded, dict[str, Coded], dict[str, np.ndarray]]:
-    """Return devices, their keys with the level of software, and its numbers, of machines with number formats."""
-    devices = Coded(pairs.codes, tuple(rates(*level, kind) for level in pairs.levels))
-    keys = {name: devices.map(attrgetter(field)) for name, field in RATE_KEYS}
-    keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
-    assumed += assumed_software(kind, software, keys["engine"])
-    return devices, keys, keys["engine"].figures(engines(kind).__getitem__)
 
 
 def of_networks(s: Scenario) -> tuple[tuple[tuple[Any, str, float | None], ...], np.ndarray, Coded, Coded]:
@@ -287,11 +276,6 @@ def _families() -> dict[str, str]:
 def tokens(rows: Rows) -> np.ndarray:
     """Return the tokens of one step of all devices; networks of this kind count samples."""
     return np.array(np.nan)
-
-
-def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Return the seconds of a step, a pass or an answer: the parts are exposed time, so they add up."""
-    return np.asarray(sum(parts.values()))
 
 
 def parts(

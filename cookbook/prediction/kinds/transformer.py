@@ -22,10 +22,9 @@ from cookbook.prediction.constants import ADAPTERS, EXPERTS
 from cookbook.prediction.device_rates import Rates
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.constraints import refusals, share_passes
-from cookbook.prediction.kinds.networks import of_machines
 from cookbook.prediction.precision import SIZES, stored_bytes, usual_precision
 from cookbook.prediction.scenario import NOTHING, Coded, Rows, Scenario, recomputed, together
-from cookbook.prediction.software import attention_share
+from cookbook.prediction.software import attention_share, of_machines
 from cookbook.workloads import zoo
 from cookbook.workloads.builders.sequence import hybrid_dimensions
 from cookbook.workloads.zoo import Workload

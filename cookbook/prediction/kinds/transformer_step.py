@@ -17,10 +17,10 @@ from cookbook.prediction.constants import Constant
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.configurations import Shard
 from cookbook.prediction.kinds.constraints import impossible as impossible
-from cookbook.prediction.kinds.networks import step_seconds as step_seconds
 from cookbook.prediction.kinds.transformer import resolve as resolve
 from cookbook.prediction.precision import SIZES
 from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row
+from cookbook.prediction.scenario import step_seconds as step_seconds
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
 # `efficiency` is the sustained share of the best measured product; `attention_efficiency` multiplies it for kernels of

@@ -11,6 +11,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.calls import keywords
+from cookbook.catalog.fields import Amount, Names
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts.look import PALETTE, row_order, spread
 from cookbook.evidence import ENOUGH as LEAST
@@ -61,13 +62,13 @@ FULL, FLATTERING, RULE, TERM = "the prediction", "an easier test", "baseline", "
 
 def accuracy(
     kind: str = "both",
-    publishers: Any = (),
-    accelerators: Any = (),
+    publishers: Names = (),
+    accelerators: Names = (),
     model: str = evaluation.FULL,
     by: str = "publisher",
-    band: Any = 20,
+    band: Amount = 20,
     picture: str = "points",
-    networks: Any = (),
+    networks: Names = (),
 ) -> Panel:
     """Return the panel "How far can you trust a prediction?" in the state that the arguments describe.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -11,9 +12,10 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog import constant
 from cookbook.catalog.calls import as_python, keywords
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.refusals import refused
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
-from cookbook.panels.options import accelerators, cited, network_titles, networks, printed, rounded
+from cookbook.panels.options import Device, Network, accelerators, cited, network_titles, networks, printed, rounded
 from cookbook.panels.shell import Off, Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, listed, percent
 from cookbook.topics.analog import charts
@@ -56,19 +58,19 @@ _READS = ("programming", "wire_ohms", "days")
 
 
 def crossbar(
-    adc_bits: Any = 8,
-    rows: Any = 64,
-    weight_bits: Any = 4,
-    programming: Any = 5,
-    model: Any = "llama3_8b",
-    accelerators: Any = ("h100-sxm", "t4", "jetson-agx-orin-64gb"),
-    cell_bits: Any = 2,
-    input_bits: Any = 4,
-    drive_bits: Any = 1,
-    wire_ohms: Any = 1,
-    days: Any = 0,
-    batch: Any = 1,
-    claim: Any = 10,
+    adc_bits: Amount = 8,
+    rows: Amount = 64,
+    weight_bits: Amount = 4,
+    programming: Amount = 5,
+    model: Network = "llama3_8b",
+    accelerators: Device | Sequence[Device] = ("h100-sxm", "t4", "jetson-agx-orin-64gb"),
+    cell_bits: Amount = 2,
+    input_bits: Amount = 4,
+    drive_bits: Amount = 1,
+    wire_ohms: Amount = 1,
+    days: Amount = 0,
+    batch: Amount = 1,
+    claim: Amount = 10,
     picture: str = "adc_bits",
 ) -> Panel:
     """Return the panel "What do the converters leave?" in the state that the arguments describe.

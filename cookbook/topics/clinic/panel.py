@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -11,6 +12,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.calls import as_python
+from cookbook.catalog.fields import Amount
 from cookbook.panels.controls import LONGEST, Choice, Combo, Control, Own, Slider
 from cookbook.panels.options import cited, few
 from cookbook.panels.shell import Panel, Part, Picture, View, panel_call
@@ -63,7 +65,12 @@ class Given:
         return f"{names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}"[:LONGEST]
 
 
-def clinic(patient: Any = "dmitri", precision: str = NOT_MEANT, stretches: Any = 5, files: str = "all") -> Panel:
+def clinic(
+    patient: str | Path | Sequence[str | Path] = "dmitri",
+    precision: str = NOT_MEANT,
+    stretches: Amount = 5,
+    files: str = "all",
+) -> Panel:
     """Return the panel "What holds the step back?" in the state that the arguments describe.
 
     Parameters

@@ -9,6 +9,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.calls import as_python
+from cookbook.catalog.fields import Amount
 from cookbook.charts.look import MUTED, TIME_PARTS
 from cookbook.panels.controls import Choice, Control, Slider
 from cookbook.panels.options import cited
@@ -52,17 +53,17 @@ SEEDS, LOADS = tuple(range(31)), tuple(round(0.05 * step, 2) for step in range(4
 
 def cluster(
     policy: str = "static",
-    load: Any = 0.8,
+    load: Amount = 0.8,
     mix: str = "mixed",
-    nodes: Any = 8,
-    hour: Any = 60,
-    teams: Any = 4,
-    skew: Any = 2,
+    nodes: Amount = 8,
+    hour: Amount = 60,
+    teams: Amount = 4,
+    skew: Amount = 2,
     place: str = "pack",
-    share: Any = 1,
-    service: Any = 0,
+    share: Amount = 1,
+    service: Amount = 0,
     night: str = "day and night",
-    seed: Any = 0,
+    seed: Amount = 0,
 ) -> Panel:
     """Return the panel "Why is my cluster idle while people wait?" in the state that the arguments describe.
 

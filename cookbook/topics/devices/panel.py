@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache, partial
 from typing import Any
@@ -13,6 +13,7 @@ import pandas as pd
 
 from cookbook import catalog, units
 from cookbook.catalog import calls
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts import devices as charts
@@ -20,6 +21,7 @@ from cookbook.charts.look import MUTED, PALETTE, row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels import options, shell, text
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
+from cookbook.panels.options import Device, Network
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
 from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
 from cookbook.prediction.kinds.transformer import answers_tokens
@@ -65,10 +67,10 @@ PROMPT = "One pass over a prompt of this length; constants come from published p
 
 
 def accelerators(
-    model: Any = "resnet50",
-    accelerators: Any = (),
+    model: Network = "resnet50",
+    accelerators: Device | Sequence[Device] = (),
     phase: str = "inference",
-    batch: Any = 32,
+    batch: Amount = 32,
     precision: str = USUAL,
     on: str = "",
     software: str = "MLPerf",

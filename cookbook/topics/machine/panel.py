@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.refusals import refused
 from cookbook.charts import devices as charts
 from cookbook.charts.look import row_order
@@ -22,7 +24,7 @@ from cookbook.prediction.engine import Estimate
 from cookbook.topics.machine.comparison import PREDICTORS
 from cookbook.topics.machine.fitted import Calibration, calibrate
 from cookbook.topics.machine.rates import Figure
-from cookbook.topics.machine.report import own_run
+from cookbook.topics.machine.report import Report, own_run
 from cookbook.units import human
 from cookbook.workloads import zoo
 
@@ -51,11 +53,11 @@ SHORT = {"training step": "training", "forward pass": "forward", "prefill": "pro
 
 
 def this_machine(
-    report: Any = None,
+    report: str | Path | Report | Calibration | None = None,
     precision: str = DEFAULTS["precision"],
     prediction: str = DEFAULTS["prediction"],
     phase: str = DEFAULTS["phase"],
-    batch: Any = DEFAULTS["batch"],
+    batch: Amount = DEFAULTS["batch"],
     picture: str = DEFAULTS["picture"],
 ) -> Panel:
     """Return the panel "What does this machine do?" in the state that the arguments describe.

@@ -12,12 +12,15 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog.calls import keywords
+from cookbook.catalog.fields import Amount, Names
 from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
     SOME_LAYERS,
+    Device,
+    Network,
     assumed,
     cited,
     device_of,
@@ -80,18 +83,18 @@ MEMORY, BANDWIDTH, RECALLED = "memory_bytes", "mem_bandwidth", " (recalled)"
 
 
 def model_zoo(
-    model: Any = "llama3_8b",
-    batch: Any = 1,
+    model: Network = "llama3_8b",
+    batch: Amount = 1,
     precision: str = "bf16",
-    samples: Any = 14_000_000,
-    target_seconds: Any = 2 * DAY,
-    accelerators: Any = ("tpu-v4", "rtx-4090", "a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"),
-    compare: Any = (),
+    samples: Amount = 14_000_000,
+    target_seconds: Amount = 2 * DAY,
+    accelerators: Device | Sequence[Device] = ("tpu-v4", "rtx-4090", "a100-sxm-80gb", "h100-sxm", "mi300x", "b200-sxm"),
+    compare: Names = (),
     seq: float | None = None,
     optimiser: str = "adam",
-    epochs: Any = 1,
+    epochs: Amount = 1,
     recompute: str = "none",
-    tokens: Any = 1e9,
+    tokens: Amount = 1e9,
     picture: str = "rate",
 ) -> Panel:
     """Return the panel "What does this model need?" in the state that the arguments describe.

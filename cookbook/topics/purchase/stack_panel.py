@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from cookbook.catalog.calls import as_python, keywords
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.prices import BOUGHT
 from cookbook.charts import devices
 from cookbook.charts.look import row_order
@@ -94,19 +95,19 @@ SHORT = {
 def stack(
     application: str = "image",
     task: str = "train",
-    runs: Any = None,
-    rate: Any = None,
+    runs: Amount | None = None,
+    rate: Amount | None = None,
     private: str = "anywhere",
-    budget: Any = 0,
+    budget: Amount = 0,
     model: str = USUAL,
-    deadline: Any = None,
-    latency: Any = None,
-    power: Any = 0,
-    years: Any = 3,
+    deadline: Amount | None = None,
+    latency: Amount | None = None,
+    power: Amount = 0,
+    years: Amount = 3,
     quoted: str = "cloud-h100",
-    hourly: Any = 0,
+    hourly: Amount = 0,
     bought: str = "workstation",
-    purchase: Any = 0,
+    purchase: Amount = 0,
     picture: str = "costs",
 ) -> Panel:
     """Return the panel "Which stack?" in the state that the arguments describe.

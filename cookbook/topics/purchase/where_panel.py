@@ -12,6 +12,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.calls import as_python, keywords
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.catalog.refusals import NOT_ALLOWED, refused
 from cookbook.charts import devices as charts
@@ -19,6 +20,7 @@ from cookbook.charts.look import MONEY_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
     SOME_LAYERS,
+    Network,
     assumed,
     cited,
     data_sets,
@@ -109,22 +111,22 @@ RULES = {"anywhere": "anywhere", "own machines": "on your machines", "in house":
 
 
 def where_to_run(
-    model: Any = "resnet152",
+    model: Network = "resnet152",
     data: str = "imagenet-21k",
-    runs: Any = 4,
-    deadline: Any = 7 * DAY,
+    runs: Amount = 4,
+    deadline: Amount = 7 * DAY,
     private: str = "anywhere",
     region: str = "us",
-    epochs: Any = 30,
-    years: Any = 3,
-    batch: Any = None,
-    seq: Any = None,
-    uplink: Any = 1,
-    utilisation: Any = 0,
+    epochs: Amount = 30,
+    years: Amount = 3,
+    batch: Amount | None = None,
+    seq: Amount | None = None,
+    uplink: Amount = 1,
+    utilisation: Amount = 0,
     quoted: str = "cloud-h100",
-    hourly: Any = 0,
+    hourly: Amount = 0,
     bought: str = "on-premises-h100",
-    purchase: Any = 0,
+    purchase: Amount = 0,
     picture: str = "costs",
 ) -> Panel:
     """Return the panel "Where should it run?" in the state that the arguments describe.

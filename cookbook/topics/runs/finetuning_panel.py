@@ -13,12 +13,15 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.calls import keywords
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.refusals import Refused
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS, PHASE_PARTS, row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
+    Device,
+    Network,
     accelerators,
     assumed,
     cited,
@@ -93,21 +96,21 @@ phases_chart = partial(
 
 
 def finetuning(
-    model: Any = "llama3_8b",
-    accelerator: Any = "rtx-4090",
-    devices: Any = 1,
+    model: Network = "llama3_8b",
+    accelerator: Device = "rtx-4090",
+    devices: Amount = 1,
     method: str = "lora",
-    seq: Any = 2048,
-    micro_batch: Any = 1,
-    rank: Any = 16,
+    seq: Amount = 2048,
+    micro_batch: Amount = 1,
+    rank: Amount = 16,
     optimiser: str = "adam",
     recompute: str = "best",
-    tokens: Any = 20,
-    hourly: Any = None,
-    group: Any = 8,
-    prompt: Any = 1024,
-    answer: Any = 1024,
-    steps: Any = 1000,
+    tokens: Amount = 20,
+    hourly: Amount | None = None,
+    group: Amount = 8,
+    prompt: Amount = 1024,
+    answer: Amount = 1024,
+    steps: Amount = 1000,
 ) -> Panel:
     """Return the panel "Can I fine-tune this model on that GPU?" in the state that the arguments describe.
 

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 
 from cookbook.catalog.calls import as_python
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.refusals import refused
 from cookbook.charts.look import MUTED
 from cookbook.panels.controls import Choice, Control, Slider
@@ -21,7 +22,7 @@ from cookbook.units import human
 SCHEDULES = {"gpipe": "GPipe", "1f1b": "1F1B", "interleaved": "Interleaved 1F1B", "zero-bubble": "Zero-bubble"}
 
 
-def assembly_line(schedule: str = "gpipe", stages: Any = 4, micro_batches: Any = 8, follow: Any = 0) -> Panel:
+def assembly_line(schedule: str = "gpipe", stages: Amount = 4, micro_batches: Amount = 8, follow: Amount = 0) -> Panel:
     """Return the panel "Who waits in a pipeline?" in the state that the arguments describe.
 
     Parameters

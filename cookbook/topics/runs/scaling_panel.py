@@ -12,6 +12,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.calls import keywords
+from cookbook.catalog.fields import Amount, Names
 from cookbook.catalog.parts import part_groups
 from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts.look import TIME_PARTS, row_order
@@ -20,6 +21,8 @@ from cookbook.hardware import machine
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
 from cookbook.panels.options import (
     SOME_LAYERS,
+    Device,
+    Network,
     assumed,
     cited,
     device_control,
@@ -62,12 +65,12 @@ EXPLAINED = {
 
 
 def scaling(
-    model: Any = "alexnet",
-    compare: Any = ("resnet50", "vgg16", "eng_acoustic_model"),
-    batch: Any = 64,
-    accelerator: Any = "hpe-apollo-6500-gen9-xl270d",
+    model: Network = "alexnet",
+    compare: Names = ("resnet50", "vgg16", "eng_acoustic_model"),
+    batch: Amount = 64,
+    accelerator: Device = "hpe-apollo-6500-gen9-xl270d",
     link: str = OWN,
-    devices: Any = 1024,
+    devices: Amount = 1024,
     mode: str = "weak",
     exchange: str = "hierarchical",
     buckets: str = MEASURED,

@@ -13,6 +13,7 @@ import pandas as pd
 
 from cookbook import catalog, hardware
 from cookbook.catalog.calls import keywords
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.parts import part_groups
 from cookbook.catalog.refusals import Refused
 from cookbook.charts import models as memory_charts
@@ -20,6 +21,7 @@ from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
+    Device,
     assumed,
     cited,
     device_control,
@@ -87,21 +89,21 @@ PRESETS = (
 
 def training_run(
     model: str = "llama2_70b",
-    tokens: Any = 2000,
-    batch: Any = 1024,
-    accelerator: Any = "h100-sxm",
-    devices: Any = 1024,
-    deadline: Any = 30,
-    seq: Any = None,
+    tokens: Amount = 2000,
+    batch: Amount = 1024,
+    accelerator: Device = "h100-sxm",
+    devices: Amount = 1024,
+    deadline: Amount = 30,
+    seq: Amount | None = None,
     precision: str = "own",
-    per_node: Any = None,
-    network: Any = None,
-    tp: Any = None,
-    pp: Any = None,
-    hourly: Any = None,
-    budget: Any = None,
-    mtbf: Any = None,
-    storage: Any = None,
+    per_node: Amount | None = None,
+    network: Amount | None = None,
+    tp: Amount | None = None,
+    pp: Amount | None = None,
+    hourly: Amount | None = None,
+    budget: Amount | None = None,
+    mtbf: Amount | None = None,
+    storage: Amount | None = None,
     picture: str = "curve",
 ) -> Panel:
     """Return the panel "What does it take to train a transformer?" in the state that the arguments describe.

@@ -16,12 +16,14 @@ import pandas as pd
 from cookbook import hardware
 from cookbook.catalog import constant
 from cookbook.catalog.calls import keywords
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.refusals import refusal_of
 from cookbook.charts import devices as cost_charts
 from cookbook.charts.look import TIME_PARTS, longest_row, row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
 from cookbook.panels.options import (
+    Device,
     accelerators,
     assumed,
     cited,
@@ -106,18 +108,18 @@ STATES = "KV cache and states read"
 
 def serving(
     model: str = "llama3_8b",
-    accelerator: Any = "h100-sxm",
-    users: Any = 500,
-    prompt: Any = 512,
-    answer: Any = 256,
-    ttft: Any = 1000,
-    tpot: Any = 50,
-    devices: Any = 0,
+    accelerator: Device = "h100-sxm",
+    users: Amount = 500,
+    prompt: Amount = 512,
+    answer: Amount = 256,
+    ttft: Amount | None = 1000,
+    tpot: Amount | None = 50,
+    devices: Amount = 0,
     policy: str = "chunked prefill",
     precision: str = "own",
     kv: str = "own",
-    think: Any = 30,
-    hourly: Any = 0,
+    think: Amount = 30,
+    hourly: Amount = 0,
     picture: str = "knee",
 ) -> Panel:
     """Return the panel "Which GPUs serve this model?" in the state that the arguments describe.

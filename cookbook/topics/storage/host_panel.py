@@ -13,10 +13,12 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.calls import as_python, keywords
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
 from cookbook.panels.options import (
+    Network,
     assumed,
     cited,
     data_sets,
@@ -69,11 +71,11 @@ def host(
     machine: str = "supermicro-4029gp-trt3",
     traffic: str = "both",
     load: str = LOADS[0],
-    model: Any = "gpt2",
+    model: Network = "gpt2",
     data: str = "c4-en-tokens",
-    workers: Any = 8,
-    batch: Any = 1,
-    cores: Any = None,
+    workers: Amount = 8,
+    batch: Amount = 1,
+    cores: Amount | None = None,
     picture: str = "machine",
 ) -> Panel:
     """Return the panel "Does the host feed its accelerators?" in the state that the arguments describe.

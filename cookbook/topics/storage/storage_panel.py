@@ -14,10 +14,12 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog import calls
+from cookbook.catalog.fields import Amount
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts.look import nice_ceiling, row_order
 from cookbook.panels import options, shell
 from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.options import Device, Network
 from cookbook.panels.shell import Panel, Part, Picture, View
 from cookbook.panels.text import Source, capital, counted, in_words, percent, short_name
 from cookbook.prediction.kinds.input_pipeline import Change
@@ -59,22 +61,22 @@ PARTS = {
 
 
 def storage(
-    data: Any = "imagenet-1k",
-    model: Any = "resnet50",
-    system: Any = "h100-sxm",
-    accelerators: Any = 8,
+    data: Amount = "imagenet-1k",
+    model: Network | float = "resnet50",
+    system: Device = "h100-sxm",
+    accelerators: Amount = 8,
     storage: str = "samsung-860-evo-1tb",
-    memory: Any = 128,
-    batch: Any = 256,
+    memory: Amount = 128,
+    batch: Amount = 256,
     layout: str = "as is",
-    workers: Any = 8,
-    cores: Any = 64,
-    hosts: Any = 1,
-    drives: Any = 1,
-    network: Any = 25,
-    price: Any = 0,
-    epochs: Any = 10,
-    checkpoints: Any = 0,
+    workers: Amount = 8,
+    cores: Amount = 64,
+    hosts: Amount = 1,
+    drives: Amount = 1,
+    network: Amount = 25,
+    price: Amount = 0,
+    epochs: Amount = 10,
+    checkpoints: Amount = 0,
     asynchronous: str = "no",
     picture: str = "chain",
 ) -> Panel:
