@@ -42,6 +42,17 @@ UNDECLARED = {
     "si": LOWEST,
     "progress_bar": LOWEST,
 }
+# Arguments of any type, and why.
+ARRAYS = "a number or an array, read as an array, with which the body computes"
+ANY_TYPE = {
+    "check": "an answer of a reader, whatever it is",
+    "model": "a name, a file, its content, a module: whoever reads it says what it is",
+    "si": LOWEST,
+    "explore": "a pool of another library",
+    "sweep": "a pool of another library",
+    **dict.fromkeys(("annuity_usd", "break_even_hours", "break_even_use", "ownership_usd", "power_watts"), ARRAYS),
+    **dict.fromkeys(("digital_roofs", "least_squares_growth", "requirements", "run_cost", "step_kwh"), ARRAYS),
+}
 # Good arguments of what no other test calls with each of its arguments; of what measures, nothing is ever run.
 MORE: dict[str, dict[str, Callable[[], Any]]] = {
     "beside": {"report": lambda: REPORT, "accelerator": lambda: "h100-sxm"},
@@ -226,6 +237,14 @@ ASKED = [
 @pytest.mark.parametrize("name", functions())
 def test_every_argument_is_declared(name):
     assert not undeclared(name, functions()[name])
+
+
+@pytest.mark.parametrize("name", [*functions(), *cb.panels.RECIPES])
+def test_types_of_arguments_are_stated(name):
+    function = functions().get(name) or getattr(cb.panels, name)
+    each = inspect.signature(function).parameters.values()
+    kinds = {parameter.annotation for parameter in each if parameter.kind is not parameter.VAR_KEYWORD}
+    assert ("Any" in kinds or "Any | None" in kinds) == (name in ANY_TYPE)
 
 
 @pytest.mark.parametrize("name", sorted({name for name, _ in ASKED}))

@@ -261,7 +261,7 @@ def cluster(
     network: float | str = "12.5 GB/s",
     oversubscription: float = 2.0,
     mtbf_days: float | None = None,
-    jobs: Any = None,
+    jobs: pd.DataFrame | Sequence[Any] | None = None,
     progress: bool = True,
     log: bool = True,
 ) -> ClusterRun:

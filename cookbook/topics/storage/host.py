@@ -242,7 +242,7 @@ BATCH = Field.number(1, MAX_COUNT)
 def size_host(
     machine: str | Topology,
     model: str | zoo.Workload,
-    data: Any,
+    data: str | float | Mapping[str, Any],
     traffic: str = "both",
     *,
     load: str = "needed",
@@ -385,7 +385,7 @@ def _decoding(
     device: Any,
     step: float,
     batch: float,
-    data: Any,
+    data: str | float | Mapping[str, Any],
     workers: float,
     about: Mapping[str, Any],
     count: int,

@@ -45,7 +45,7 @@ MATCHED = Field.record(
 def cores_needed(
     model: str | zoo.Workload,
     system: str | Accelerator,
-    data: Any,
+    data: str | float | Mapping[str, Any],
     batch: float = 64,
     *,
     work: float = 1,
@@ -79,7 +79,7 @@ def cores_needed(
         {"card": data}
         if isinstance(data, str)
         else dict(data)
-        if hasattr(data, "items")
+        if isinstance(data, Mapping)
         else {"samples": own["samples"], "stored_bytes": own["stored_bytes"]}
     )
     card |= {"layout": "shards", "decode_work": work * float(own["decode_work"])}
