@@ -47,6 +47,12 @@ def moe(
     return y
 
 
+def mixture_of_experts(t: Trace, x: Shape, sizes: Mapping[str, Any], gated: bool, act: str) -> Shape:
+    """Write a mixture of experts of the sizes in a network's arguments."""
+    optional = {name: sizes[name] for name in ("shared", "router_bias", "bias", "latent") if name in sizes}
+    return moe(t, x, sizes["number"], sizes["top_k"], sizes["hidden"], gated=gated, act=act, **optional)
+
+
 def latent_attention(
     t: Trace,
     x: Shape,

@@ -25,7 +25,7 @@ from cookbook.workloads.builders.blocks import (
     check_branches,
     kept,
     mixed_streams,
-    moe,
+    mixture_of_experts,
     second_embedding,
 )
 from cookbook.workloads.layers import S, Shape, Trace, mlp, self_attention
@@ -355,17 +355,7 @@ def hybrid(
                     t.linear(y, 1, False, "moe.shared_gate")
                 if expert_sizes.get("extra"):
                     t.parameter(expert_sizes["extra"], "moe.extra")
-                y = moe(
-                    t,
-                    y,
-                    expert_sizes["number"],
-                    expert_sizes["top_k"],
-                    expert_sizes["hidden"],
-                    expert_sizes.get("shared", 0),
-                    gated,
-                    act,
-                    latent=expert_sizes.get("latent", 0),
-                )
+                y = mixture_of_experts(t, y, expert_sizes, gated, act)
             y = t.norm(y, "rms", name=f"norm{at}.after") if norms_after else y
             x = t.add(x, y, name=f"residual{at}")
     mixed_streams(t, x, streams, weighted_residuals, "mix.out", 1)

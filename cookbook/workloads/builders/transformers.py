@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from cookbook.workloads.builders.blocks import latent_attention, moe
+from cookbook.workloads.builders.blocks import latent_attention, mixture_of_experts, moe
 from cookbook.workloads.layers import (
     Length,
     S,
@@ -263,18 +263,7 @@ def _feed_forward(t: Trace, y: Shape, c: _Layer, sparse: bool) -> Shape:
         t.parameter(e["number"], "moe.score_bias")
     if e.get("shared_gate"):
         t.linear(y, 1, False, "moe.shared_gate")
-    return moe(
-        t,
-        y,
-        e["number"],
-        e["top_k"],
-        e["hidden"],
-        e.get("shared", 0),
-        c.gated,
-        c.act,
-        e.get("router_bias", False),
-        e.get("bias", False),
-    )
+    return mixture_of_experts(t, y, e, c.gated, c.act)
 
 
 def _head(t: Trace, x: Shape, vocab: int, tied: bool, bias: bool, narrow: int | None = None) -> None:
@@ -484,32 +473,10 @@ def electra(
     Ops
         Symbolic in the sequence length.
     """
-    table = embedding_width or width
-    small = bert(
-        vocab,
-        generator_width,
-        generator_depth,
-        generator_heads,
-        4 * generator_width,
-        embedding_width=table,
-        pooler=False,
-        head="masked",
-        predicted=predicted,
-        dropout=dropout,
-        flash=flash,
-    )
-    large = bert(
-        vocab,
-        width,
-        depth,
-        heads,
-        hidden,
-        embedding_width=embedding_width,
-        pooler=False,
-        head="discriminator",
-        dropout=dropout,
-        flash=flash,
-    )
+    common: dict[str, Any] = {"pooler": False, "dropout": dropout, "flash": flash}
+    masked: dict[str, Any] = {"embedding_width": embedding_width or width, "head": "masked", "predicted": predicted}
+    small = bert(vocab, generator_width, generator_depth, generator_heads, 4 * generator_width, **masked, **common)
+    large = bert(vocab, width, depth, heads, hidden, embedding_width=embedding_width, head="discriminator", **common)
     own = small.kind != "embedding"
     small = replace(small, parameters=small.parameters * own, active_parameters=small.active_parameters * own)
     return join([small, large])
