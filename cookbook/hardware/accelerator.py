@@ -301,7 +301,7 @@ def _own_device(name: Any, stated: Mapping[str, Any]) -> Accelerator:
         launch_date="",
         sources=(),
     )
-    return _with_values(blank, values, key=blank.key, name=text)
+    return _with_values(blank, values)
 
 
 def _changed_device(base: Accelerator, name: str | None, changes: Mapping[str, Any]) -> Accelerator:

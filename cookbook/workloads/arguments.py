@@ -146,7 +146,7 @@ def check(parameter: inspect.Parameter | None, name: str, value: Any, usual: Any
         )
         whole(value, name, MAX_LAYERS if name in LOOPED else LARGEST, 0 if zero else 1)
     elif kind.startswith("float"):
-        _positive(name, value)
+        POSITIVE.read(value, name)
     elif name == "padding":
         for side in value if isinstance(value, list | tuple) else [value]:
             if not (isinstance(side, str) and side in ("same", "valid")) and not isinstance(side, list | tuple):
@@ -158,10 +158,6 @@ def _padding(side: Any, value: Any) -> None:
         whole(side, "padding", least=0)
     except ValueError:
         raise TypeError(f"padding = {shown(value)}") from None
-
-
-def _positive(name: str, value: Any) -> None:
-    POSITIVE.read(value, name)
 
 
 def _check_sequence(name: str, value: Any, usual: Any) -> None:

@@ -102,7 +102,6 @@ class Network:
             for need in needs:
                 takers.setdefault(need, []).append(number)
         ready = deque(number for number, count in enumerate(missing) if not count)
-        written = 0
         while ready:
             node = waiting[ready.popleft()]
             xs = [
@@ -110,13 +109,12 @@ class Network:
                 for layer_name, at, tensor in node.needs
             ]
             made[node.name, node.place] = self.layer(node.layer, node.name, xs, again=node.place > 0)
-            written += 1
             for number in takers.pop((node.name, node.place), ()):
                 missing[number] -= 1
                 if not missing[number]:
                     ready.append(number)
-        if written < len(waiting):
-            stuck = next(node for node, count in zip(waiting, missing, strict=True) if count)
+        stuck = next((node for node, count in zip(waiting, missing, strict=True) if count), None)
+        if stuck is not None:
             raise ValueError(f"layer {stuck.name!r} of the Keras model needs a tensor that no layer makes")
 
     def references(self, node: Any, depth: int = 0) -> Iterator[tuple[str, int, int]]:
