@@ -855,13 +855,11 @@ def conv_norm(
     return t.act(y, act, name=f"{name}.{act}") if act else y
 
 
-def squeeze_excite(
-    t: Trace, x: Shape, hidden: int, act: str = "relu", gate: str = "sigmoid", name: str = "se"
-) -> Shape:
+def squeeze_excite(t: Trace, x: Shape, hidden: int, act: str = "relu", gate: str = "sigmoid") -> Shape:
     """Write a squeeze-and-excitation gate on the channels (Hu et al., arXiv:1709.01507)."""
-    s = t.act(t.linear(t.global_pool(x, f"{name}.pool"), hidden, name=f"{name}.squeeze"), act, f"{name}.{act}")
-    s = t.act(t.linear(s, int(x.channels), name=f"{name}.excite"), gate, f"{name}.{gate}")
-    return t.multiply(x, s, name=f"{name}.gate")
+    s = t.act(t.linear(t.global_pool(x, "se.pool"), hidden, name="se.squeeze"), act, f"se.{act}")
+    s = t.act(t.linear(s, int(x.channels), name="se.excite"), gate, f"se.{gate}")
+    return t.multiply(x, s, name="se.gate")
 
 
 def classify(t: Trace, x: Shape, classes: int, dropout: bool = False) -> Ops:

@@ -32,16 +32,15 @@ def _heads(
             t.conv(x, boxes * out, kernel, stride, kernel // 2, name=f"head{number + 1}")
 
 
-def _tower(t: Trace, maps: Sequence[Shape], depth: int, out: int, name: str, width: int = 256) -> None:
-    """Write `depth` 3x3 convolutions with ReLU and one to `out` channels; the maps share all weights."""
-    for layer in range(depth + 1):
-        last = layer == depth
+def _tower(t: Trace, maps: Sequence[Shape], out: int, name: str) -> None:
+    """Write four 3x3 convolutions with ReLU and one to `out` channels; the maps share all weights."""
+    for layer, width in enumerate((256, 256, 256, 256, out)):
         for number, x in enumerate(maps):
             y = x.with_channels(x.channels)
-            y = t.conv(y, out if last else width, 3, padding=1, name=f"{name}{layer}", shared=number > 0)
-            if not last:
+            y = t.conv(y, width, 3, padding=1, name=f"{name}{layer}", shared=number > 0)
+            if layer < 4:
                 t.act(y, "relu")
-        maps = maps if last else [x.with_channels(width) for x in maps]
+        maps = [x.with_channels(width) for x in maps]
 
 
 # ---- SSD -------------------------------------------------------------------------------------------------------
@@ -152,8 +151,8 @@ def retinanet(
     maps = pyramid(t, _size(image), depth, groups, group_width, first=1)
     maps.append(t.conv(maps[-1], 256, 3, 2, 1, name="p6"))
     maps.append(t.conv(t.act(maps[-1], "relu"), 256, 3, 2, 1, name="p7"))
-    _tower(t, maps, 4, 9 * classes, "classes")
-    _tower(t, maps, 4, 9 * 4, "boxes")
+    _tower(t, maps, 9 * classes, "classes")
+    _tower(t, maps, 9 * 4, "boxes")
     return t.ops()
 
 
@@ -286,12 +285,12 @@ def _late_stage(t: Trace, level: Shape, depth: int, stride_on: str, regions: int
         t.conv(t.act(y, "relu"), classes - 1, 1, name="mask.out")
 
 
-def _keypoint_head(t: Trace, level: Shape, regions: int, points: int = 17) -> None:
-    """Write eight 3x3 convolutions of 512 channels, then heat maps of 56 x 56."""
+def _keypoint_head(t: Trace, level: Shape, regions: int) -> None:
+    """Write eight 3x3 convolutions of 512 channels, then heat maps of 56 x 56 for 17 points."""
     x = t.sample(level, Shape(256, (regions * 14, 14)), "keypoint.roi_align")
     for number in range(1, 9):
         x = t.act(t.conv(x, 512, 3, padding=1, name=f"keypoint.conv{number}"), "relu")
-    t.resize(t.conv(x, points, 4, 2, 1, transposed=True, name="keypoint.up"), 2)
+    t.resize(t.conv(x, 17, 4, 2, 1, transposed=True, name="keypoint.up"), 2)
 
 
 def ssd_fpn(image: int = 320, classes: int = 90, anchors: int = 6, depth: int = 4, width: int = 256) -> Ops:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from cookbook.workloads.layers import Shape, Trace, mlp, self_attention, transformer_block
@@ -98,11 +99,11 @@ def _text_transformer(t: Trace, x: Shape, heads: int, depth: int, context: Shape
     return t.add(x, y, name=f"{name}.residual")
 
 
-def _pixel_attention(t: Trace, x: Shape, heads: int, name: str) -> Shape:
-    """Write self-attention over all pixels (DDPM)."""
+def _pixel_attention(t: Trace, x: Shape, name: str) -> Shape:
+    """Write self-attention of one head over all pixels (DDPM)."""
     height, width = x.space
     y = t.reshape(t.norm(x, "group", name=f"{name}.norm"), x.channels, height * width)  # type: ignore[operator]
-    y = self_attention(t, y, heads, flash=False, name=name)
+    y = self_attention(t, y, 1, flash=False, name=name)
     return t.add(x, t.reshape(y, x.channels, height, width), name=f"{name}.residual")
 
 
@@ -154,10 +155,7 @@ def ddpm_unet(
     """
     t = Trace()
     time = _embed_scalar(t, channels, 4 * channels, "time")
-
-    def attention(x: Shape, name: str) -> Shape:
-        return _pixel_attention(t, x, 1, name)
-
+    attention = partial(_pixel_attention, t)
     levels = [level for level in range(len(multipliers)) if image // 2**level == attend_at]
     attend: dict[int, Attention] = dict.fromkeys(levels, attention)
     _unet(t, t.image(3, image, image), 3, channels, multipliers, res_blocks, time, attend, attention)

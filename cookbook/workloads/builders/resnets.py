@@ -738,20 +738,15 @@ def gpunet(variant: str = "0", image: int | None = None, classes: int = 1000) ->
         x = conv_norm(t, x, stem, 3)
     for fused, times, out, stride, expansion, kernel, act, squeeze in stages:
         for number in range(times):
+            hidden, step = divisible(int(x.channels) * expansion), 1 if number else stride
+            # A quarter of the block's input channels, as the source divides a quarter by the expansion.
+            narrow = round(hidden * 0.25 / expansion) if squeeze else 0
             with t.block(f"stage{out}"):
-                x = _residual(t, x, bool(fused), out, 1 if number else stride, expansion, kernel, act, bool(squeeze))
+                if fused:
+                    x = _fused_residual(t, x, hidden, out, kernel, step, act, narrow)
+                else:
+                    x = inverted_residual(t, x, hidden, out, kernel, step, act, narrow, squeeze_act=act)
     return classify(t, conv_norm(t, x, 1280, 1, name="head"), classes, dropout=True)
-
-
-def _residual(
-    t: Trace, x: Shape, fused: bool, out: int, stride: int, expansion: int, kernel: int, act: str, squeeze: bool
-) -> Shape:
-    hidden = divisible(int(x.channels) * expansion)
-    # A quarter of the block's input channels, as the source divides a quarter by the expansion.
-    narrow = round(hidden * 0.25 / expansion) if squeeze else 0
-    if fused:
-        return _fused_residual(t, x, hidden, out, kernel, stride, act, narrow)
-    return inverted_residual(t, x, hidden, out, kernel, stride, act, narrow, squeeze_act=act)
 
 
 def gpunet_d1(image: int = 456, classes: int = 1000) -> Ops:
