@@ -22,7 +22,7 @@ import csv
 import functools
 import inspect
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
@@ -271,9 +271,9 @@ class Field:
         chosen = self.choices or self.offered or (self.type == "flag" and self.phases)
         return f"{'take' if chosen else 'give'} {self.allowed}"
 
-    def refuse(self, value: Any, what: str, code: str = NOT_READ, near: Sequence[Any] = ()) -> Refused:
+    def refuse(self, value: Any, what: str, code: str = NOT_READ) -> Refused:
         """Return the error for a value: the argument, the value, what is wrong with it, and the remedy."""
-        return refused(self.name, value, f"{what}; {self.remedy}", code, near)
+        return refused(self.name, value, f"{what}; {self.remedy}", code)
 
     def read(self, value: Any, name: str = "") -> Any:
         """Return what is given for an argument as functions take it: of several values a tuple.

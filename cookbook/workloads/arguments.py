@@ -63,7 +63,7 @@ LOOPED = (
     "deep_supervision",
     "heads_out",
 )
-LARGEST, MAX_LAYERS, MAX_ELEMENTS = 10**9, 1000, 1000
+LARGEST, MAX_LAYERS, MAX_ELEMENTS, MAX_SIZES = 10**9, 1000, 1000, 4
 POSITIVE, FLAG = Field.number(high=LARGEST, words=False), Field.flag()
 WORDS = {"act": ACT_FLOP, "norm": NORM_FLOP}
 
@@ -79,16 +79,16 @@ def _counts(least: int, most: int) -> Field:
     return Field.count(least, most)
 
 
-def stated(value: Any, name: str, most: int, usual: int | None = None, least: int = 1) -> int:
+def stated(value: Any, name: str, most: int, usual: int | None = None) -> int:
     """Return an integer that a file may leave out; ValueError where it has no default."""
     if value is None and usual is None:
         raise ValueError(f"{name} is missing")
-    return whole(usual if value is None else value, name, most, least)
+    return whole(usual if value is None else value, name, most)
 
 
-def sample_sizes(shape: Any, example: str, most: int = 4) -> list[Any]:
+def sample_sizes(shape: Any, example: str) -> list[Any]:
     """Return a reader's sizes of one sample; ValueError where they are not a list, missing or too many."""
-    if not isinstance(shape, list | tuple) or not 0 < len(shape) <= most:
+    if not isinstance(shape, list | tuple) or not 0 < len(shape) <= MAX_SIZES:
         raise refused("shape", shape, f"must be that of one sample, such as {example}")
     return list(shape)
 

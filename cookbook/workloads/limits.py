@@ -23,22 +23,22 @@ MAX_PARAMETERS, MAX_WORK = 10**15, 1e24  # of a network; of one sample, in eleme
 MAX_DIRECTORY_BYTES = 4 * 2**20  # of a zip archive: the list of what is in it
 
 
-def parsed_json(text: str, what: str, groups: int = MAX_GROUPS, values: int = MAX_VALUES) -> Any:
+def parsed_json(text: str, what: str, groups: int = MAX_GROUPS) -> Any:
     """Return the value of a JSON text.
 
     Parameters
     ----------
     text, what : str
         The text, and its name in messages.
-    groups, values : int
-        Largest numbers of lists and objects, and of values; they are counted before any is parsed.
+    groups : int
+        Largest number of lists and objects; they are counted before any is parsed, as values are.
 
     Raises
     ------
     ValueError
         If it is not JSON, has too many members, is nested too deeply, or has a number with too many digits.
     """
-    check_members(text, what, groups, values)
+    check_members(text, what, groups, MAX_VALUES)
     try:
         return json.loads(text)
     except RecursionError:

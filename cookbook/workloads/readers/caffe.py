@@ -135,7 +135,7 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
     layers = [layer for layer in net.get("layer", []) + net.get("layers", []) if isinstance(layer, dict)]
     if not 0 < len(layers) <= MAX_FILE_LAYERS:
         raise ValueError(f"the prototxt has {len(layers):,} layers; it must have 1 to {MAX_FILE_LAYERS:,}")
-    layers = [layer for layer in layers if not _only(layer, "TEST")]
+    layers = [layer for layer in layers if not _only_in_tests(layer)]
     network = _Network(_inputs(net, layers, changes.get("shape")))
     skip = set[int]()
     for place, layer in enumerate(layers):
@@ -160,9 +160,9 @@ def read(words: str, changes: Mapping[str, Any], title: str = "") -> Workload:
     )
 
 
-def _only(layer: Message, phase: str) -> bool:
+def _only_in_tests(layer: Message) -> bool:
     rules = [rule for rule in layer.get("include", []) if isinstance(rule, dict)]
-    return bool(rules) and all(rule.get("phase", [""])[0] in (phase, 1) for rule in rules)
+    return bool(rules) and all(rule.get("phase", [""])[0] in ("TEST", 1) for rule in rules)
 
 
 def _inputs(net: Message, layers: list[Message], shape: Any) -> dict[str, Shape]:
@@ -271,8 +271,8 @@ def _group(layer: Message, field: str) -> Message:
     return group if isinstance(group, dict) else {}
 
 
-def _number(group: Message, field: str, default: int | None = None, least: int = 1) -> int:
-    return stated(next(iter(group.get(field, [])), None), field, LONGEST_SIDE * 1000, default, least)
+def _number(group: Message, field: str, default: int | None = None) -> int:
+    return stated(next(iter(group.get(field, [])), None), field, LONGEST_SIDE * 1000, default)
 
 
 def _pair(group: Message, field: str, default: int, least: int = 1) -> tuple[int, ...]:

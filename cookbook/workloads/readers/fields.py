@@ -94,11 +94,11 @@ class Fields:
             raise ValueError(f"{names[0]} = {shown(value)} must be a short text")
         return value
 
-    def number(self, *names: str, default: float = 0.0) -> float:
-        """Return a non-negative number, or the usual value or `default` where the file has none."""
+    def number(self, *names: str) -> float:
+        """Return a non-negative number, or the usual value or 0 where the file has none."""
         value = self.raw(*names)
         if value is None:
-            return float(self.usually(*names) or default)
+            return float(self.usually(*names) or 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= LARGEST:
             raise ValueError(f"{names[0]} = {shown(value)} must be a number from 0 to {LARGEST:,}")
         return float(value)
