@@ -1,8 +1,5 @@
 """Attention, experts, activation memory and compute of transformers against published formulas and counts."""
 
-import json
-from importlib import import_module
-
 import numpy as np
 import pytest
 
@@ -11,28 +8,16 @@ from cookbook.workloads.builders.blocks import latent_attention, moe
 from cookbook.workloads.builders.transformers import bert, decoder, electra, encoder_decoder, swin, vit
 from cookbook.workloads.layers import S, Trace, self_attention, transformer_block
 from cookbook.workloads.ops import Ops
+from cookbook.workloads.zoo import model
 
 SEQ, HEADS, DIM = 1000, 8, 64
 WIDTH = HEADS * DIM
-
-
-def network(name: str, **changes) -> Ops:
-    table = catalog.table("models")
-    row = table.loc[table["name"] == catalog.lookup("models", name)].iloc[0]
-    module, _, builder = row["builder"].rpartition(".")
-    arguments = {**json.loads(row["arguments"]), **changes}
-    return getattr(import_module(f"cookbook.workloads.builders.{module}"), builder)(**arguments)
 
 
 def core(**arguments) -> Ops:
     t = Trace()
     t.attention(t.tokens(S, WIDTH), HEADS, head_dim=DIM, **arguments)
     return t.ops()
-
-
-def published(name: str) -> float:
-    table = catalog.table("models")
-    return float(table.loc[table["name"] == name, "published_parameters"].iloc[0])
 
 
 def attention_macs_at(ops: Ops, seq: float) -> float:
@@ -120,7 +105,7 @@ def test_cross_attention_block_by_hand():
 )
 def test_kaplan_2020_forward_flop_of_a_token(name, layers, width, seq, tolerance):
     """Kaplan et al., arXiv:2001.08361, eq. 2.2: 2 N + 2 n_layer n_ctx d_attn; N without embeddings, mask not used."""
-    ops = network(name)
+    ops = model(name).ops
     tables = ops.parameters[(ops.kind == "embedding") | (ops.name == "head")].sum()
     per_token = ops.column("flop", 1, seq)[ops.name != "head"].sum() / seq
     non_embedding = ops.parameter_count - tables
@@ -140,13 +125,12 @@ def _vectors(ops: Ops) -> float:
 
 def test_narayanan_2021_equation_3_for_every_row_of_its_table_1():
     """arXiv:2104.04473, eq. 3: F = 96 B s l h^2 (1 + s / 6h + V / 16lh) with recomputation, mask not used."""
-    table = catalog.table("models")
-    rows = [n for n in table["name"] if n.startswith("megatron_") and "gpt2" not in n]
+    rows = [n for n in catalog.table("models")["name"] if n.startswith("megatron_") and "gpt2" not in n]
     assert len(rows) == 11
     for name in rows:
-        a = json.loads(table.loc[table["name"] == name, "arguments"].iloc[0])
+        a = model(name).arguments
         s, layers, h, v = 2048, a["depth"], a["width"], a["vocab"]
-        ops = network(name)
+        ops = model(name).ops
         head = float(ops.column("flop", 1, s)[ops.name == "head"].sum())
         forward = float(ops.total("flop", 1, s)) + attention_macs_at(ops, s) * 2 * (2 * s / (s + 1) - 1)
         four_passes = 4 * forward - head
@@ -171,7 +155,7 @@ def test_calflops_table_at_128_tokens(name, gmac, with_head, products):
     It counts scores that the mask hides; two networks were counted without their output matrix; BLOOM's scores are
     a fused product (baddbmm) that it does not see.
     """
-    ops = network(name)
+    ops = model(name).ops
     macs = ops.column("macs", 1, 128)
     without_mask = attention_macs_at(ops, 128) * 2 * 128 / 129
     total = macs[ops.kind != "attention"].sum() + without_mask * products / 2
@@ -181,7 +165,7 @@ def test_calflops_table_at_128_tokens(name, gmac, with_head, products):
 
 def test_llm_foundry_printed_throughput_and_rate_agree_with_our_count():
     """LLM Foundry's table, MPT-70B on 512 H100: 1007 tokens/s and 408 TFLOP/s a device; its formula has no mask."""
-    ops = network("mpt_70b")
+    ops = model("mpt_70b").ops
     hidden_by_mask = 2 * attention_macs_at(ops, 2048) * (2 * 2048 / 2049 - 1)
     training = 3 * (float(ops.total("flop", 1, 2048)) + hidden_by_mask) / 2048
     assert training * 1007 / 1e12 == pytest.approx(408, abs=0.7)
@@ -205,7 +189,7 @@ def test_llm_foundry_printed_throughput_and_rate_agree_with_our_count():
 )
 def test_published_active_parameters(name, active, half_width, without_table):
     """As the publishers print them; some leave the embedding table out (a token reads one row of it)."""
-    ops = network(name)
+    ops = model(name).ops
     table = ops.parameters[ops.kind == "embedding"].sum() if without_table else 0
     assert ops.active_parameter_count - table == pytest.approx(active, abs=half_width)
     assert ops.active_parameter_count < 0.5 * ops.parameter_count
@@ -259,10 +243,10 @@ def test_gated_layer_keeps_four_hidden_vectors():
 
 
 def test_tied_output_matrix_adds_no_parameters_but_the_same_work():
-    tied, free = network("llama3.2_1b"), network("llama3.2_1b", tied=False)
+    tied, free = model("llama3.2_1b").ops, model("llama3.2_1b", tied=False).ops
     assert free.parameter_count - tied.parameter_count == 128256 * 2048
     assert free.total("macs", 1, 100) == tied.total("macs", 1, 100)
-    assert tied.parameter_count == published("llama3.2_1b")
+    assert tied.parameter_count == catalog.row("models", "llama3.2_1b")["published_parameters"]
 
 
 def test_albert_shares_its_layers_and_electra_its_embeddings():
@@ -287,7 +271,7 @@ def test_length_of_the_target_changes_only_the_decoder():
 
 @pytest.mark.parametrize("name", ["llama3_8b", "deepseek_v3", "bert_large", "t5_base", "gemma2_9b", "swin_t"])
 def test_work_is_linear_in_the_batch_and_blocks_are_labelled(name):
-    ops = network(name)
+    ops = model(name).ops
     one, three = ops.total("macs", 1, 512), ops.total("macs", 3, 512)
     assert three == pytest.approx(3 * one, rel=1e-12) and one > 0
     assert any(ops.block != "")
