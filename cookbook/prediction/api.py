@@ -113,10 +113,9 @@ class Plan:
 
 
 PLAN = tuple(asdict(Plan()))
-# What only language models may change.
-PARALLEL = tuple(
-    name for name in PLAN if name not in ("devices", "per_node", "micro_batch", "global_batch", "zero", "network")
-)
+# What data parallelism takes as it is, and what only language models may change.
+DATA_PARALLEL = ("micro_batch", "global_batch", "devices", "per_node", "network")
+PARALLEL = tuple(name for name in PLAN if name not in (*DATA_PARALLEL, "zero"))
 # A network, and arguments that a scenario takes as its columns and checks: one value or a list each.
 MODEL = Field.named("models", Workload, what="network", give="a name such as 'resnet50', or cb.layers([...])")
 
@@ -203,11 +202,11 @@ def train_step(
     >>> bool(step.low80 < step.point < step.high80), step.tier
     (True, 'device and engine measured')
     """
-    network = network_of(model)
+    network, stated = network_of(model), plan_fields(plan, changes)
     chosen = kind or kind_of(network)
-    request = training_scenario(network, accelerator, plan_fields(plan, changes), chosen, software, precision, seq)
+    request = training_scenario(network, accelerator, stated, chosen, software, precision, seq)
     step = _told(estimate(request, neighbours), request, network)
-    blank = chosen == NETWORK and not {"micro_batch", "global_batch"} & set(plan_fields(plan, changes))
+    blank = chosen == NETWORK and not {"micro_batch", "global_batch"} & set(stated)
     return _assuming(step, _taken({"micro_batch": (1, True)})) if blank else step
 
 
@@ -284,13 +283,6 @@ def training_scenario(
             )
     if seq is not None and not network.ops.needs_seq:
         raise refused("seq", seq, f": {network.title} has no sequence length; leave seq out")
-    names = {
-        "micro_batch": "batch",
-        "global_batch": "global_batch",
-        "devices": "devices",
-        "per_node": "per_node",
-        "network": "network",
-    }
     if np.nanmax(column(fields()["zero"], plan.get("zero", 0))) > 1:
         raise refused(
             "zero",
@@ -298,7 +290,7 @@ def training_scenario(
             f": of {network.title} data parallelism alone is estimated, whose "
             "gradients and weights every replica holds; take zero = 0 or 1, or leave it out",
         )
-    mine = {field: plan[name] for name, field in names.items() if name in plan}
+    mine = {"batch" if name == "micro_batch" else name: plan[name] for name in DATA_PARALLEL if name in plan}
     if "batch" not in mine and "global_batch" not in mine:
         mine["batch"] = 1
     return scenario(kind, columns | mine | {"seq": seq if seq is not None else network.seq})
