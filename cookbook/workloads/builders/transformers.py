@@ -156,10 +156,29 @@ def decoder(
         raise ValueError("index needs heads, dim and top")
     if index and not (latent and latent.get("q_rank")):
         raise ValueError("index needs latent attention with q_rank: its queries are made of that latent")
-    qkv_bias = bias if qkv_bias is None else qkv_bias
-    mlp_bias = bias if mlp_bias is None else mlp_bias
-    arguments = locals()
-    layer = _Layer(**{name: arguments[name] for name in _Layer._fields})
+    layer = _Layer(
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        hidden=hidden,
+        norm=norm,
+        norm_bias=norm_bias,
+        norms=norms,
+        gated=gated,
+        act=act,
+        bias=bias,
+        qkv_bias=bias if qkv_bias is None else qkv_bias,
+        mlp_bias=bias if mlp_bias is None else mlp_bias,
+        qk_norm=qk_norm,
+        whole_norm=whole_norm,
+        sinks=sinks,
+        parallel=parallel,
+        dropout=dropout,
+        flash=flash,
+        latent=latent,
+        index=index,
+        experts=experts,
+    )
     t = Trace()
     x = _embedded(t, vocab, width, positions, embedding_width, dropout)
     if embedding_norm:
