@@ -418,15 +418,11 @@ def search(
         ("neighbours", None, "no, so that layouts are compared by formulas alone"),
     )
     layouts = _layouts(grid, answer, device.memory_bytes, length, batch, device_usd(machine.priced).median)
-    first = answer.assumed[0].taken if len(answer) else {}
+    first = answer.assumed[0].taken
     defaults = Assumptions(
         {name: value for name, value in first.items() if name not in ("sequence_parallel", "per_node")}
     )
-    unstated = [
-        f"{name} = {value}"
-        for name, argument, value in assumed
-        if argument is None or argument is False or argument == ""
-    ]
+    unstated = [f"{name} = {value}" for name, argument, value in assumed if argument in (None, False, "")]
     return replace(
         layouts,
         settings={

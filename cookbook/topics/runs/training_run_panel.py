@@ -566,30 +566,16 @@ def _memory(view: Planned) -> Picture:
     best, memory = view.layouts.head(MAX_BARS - 1), view.of_rows(view.run.layouts.prediction.memory)
     capacity = float(best["memory_bytes"].iloc[0] + best["headroom_bytes"].iloc[0])
     rows: list[dict[str, Any]] = []
-    for at, (_, row) in enumerate(best.iterrows()):
-        for name, parts in MEMORY.items():
-            rows.append(
-                {
-                    "row": row["words"],
-                    "role": "compared" if at else "need",
-                    "part": name,
-                    "bytes": float(sum(memory[part].iloc[at] for part in parts)),
-                    "verdict": None,
-                    "text": None,
-                }
-            )
+    for at, row in enumerate(best.to_dict("records")):
+        bar = {"row": row["words"], "role": "compared" if at else "need"}
+        rows += [
+            {**bar, "part": name, "bytes": float(sum(memory[part].iloc[at] for part in parts))}
+            for name, parts in MEMORY.items()
+        ]
         rows[-1]["text"] = f"{human(row['memory_bytes'], 'iB')}{RECOMPUTATION.get(row['recompute'], '')}"
-    rows.append(
-        {
-            "row": view.device.name,
-            "role": "device",
-            "part": "capacity",
-            "bytes": capacity,
-            "verdict": "fits",
-            "text": human(capacity, "iB"),
-        }
-    )
-    frame = pd.DataFrame(rows)
+    device = {"row": view.device.name, "role": "device", "part": "capacity", "bytes": capacity}
+    rows.append({**device, "verdict": "fits", "text": human(capacity, "iB")})
+    frame = pd.DataFrame(rows, columns=["row", "role", "part", "bytes", "verdict", "text"])
     first = frame[frame["role"] == "need"]
     most = first.loc[first["bytes"].idxmax()]
     share = most["bytes"] / first["bytes"].sum()
