@@ -13,7 +13,7 @@ from cookbook.charts.card import kept
 from cookbook.topics.machine.fitted import Calibration, calibrate
 from cookbook.topics.machine.panel import this_machine
 from cookbook.topics.machine.report import Report
-from cookbook.topics.machine.suite import check, run
+from cookbook.topics.machine.suite import SECONDS, run
 
 READY_TEXT = (
     "Matrix products, memory, the drive and a few networks, in about {seconds:.0f} s at most. Nothing is sent "
@@ -133,5 +133,4 @@ def measure_here(device: str | None = None, quick: bool = True, seconds: float =
     >>> measure_here("numpy").report is None
     True
     """
-    check(None, seconds)
-    return Measuring({"device": device, "quick": quick, "seconds": float(seconds)})
+    return Measuring({"device": device, "quick": quick, "seconds": float(SECONDS.read(seconds, "seconds"))})

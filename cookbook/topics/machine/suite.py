@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,20 +46,16 @@ REFERENCE = 384
 Progress = Callable[[int, int, str], Any]
 
 
-# Arguments of `run`; a device of AMD has the name of one of NVIDIA.
-DEVICE = Field.choice("numpy", *DEVICES, optional=True)
 SECONDS = Field.number(high=86_400, unit="s", optional=True)
-ROUNDS = Field.count(high=MAX_ROUNDS)
-FOLDER = Field.record(str, Path, what="folder", give="one on the drive to measure", optional=True)
 
 
 @checked(
-    device=DEVICE,
+    device=Field.choice("numpy", *DEVICES, optional=True),  # a device of AMD has the name of one of NVIDIA
     quick=Field.flag(),
     suites=Field.choice(*SUITES, many=True),
     seconds=SECONDS,
-    folder=FOLDER,
-    rounds=ROUNDS,
+    folder=Field.record(str, Path, what="folder", give="one on the drive to measure", optional=True),
+    rounds=Field.count(high=MAX_ROUNDS),
     progress=Field.function("one of a number, the number of all and a name"),
     cancelled=Field.function("one without arguments that says whether to stop"),
 )
@@ -116,7 +111,8 @@ def run(
     cookbook.catalog.Refused: device = 'gpu' is not a choice; take one of numpy, cpu, cuda, mps; nearest: cpu
     """
     chosen = tuple(name for name in SUITES if name in suites)
-    check(device, seconds, folder, rounds)
+    if folder is not None and not Path(folder).is_dir():
+        raise refused("folder", str(folder), "is no folder; give one on the drive to measure")
     if device is None and absent("torch"):
         device = "numpy"
     used = None if device == "numpy" else device_named(device)
@@ -139,25 +135,6 @@ def _usual_seconds(used: Device | None, quick: bool, chosen: Sequence[str]) -> f
     return QUICK_SECONDS if quick else LANGUAGE_SECONDS if "language" in chosen else TORCH_SECONDS
 
 
-def check(device: Any, seconds: Any, folder: Any = None, rounds: Any = 1) -> None:
-    """Refuse invalid arguments of `run` before anything is measured: `device`, `seconds`, `folder` and `rounds`.
-
-    Raises
-    ------
-    ValueError
-        If an argument is invalid; the message has its value and the valid ones.
-    """
-    for name, declared, value in (
-        ("rounds", ROUNDS, rounds),
-        ("device", DEVICE, device),
-        ("seconds", SECONDS, seconds),
-        ("folder", FOLDER, folder),
-    ):
-        declared.read(value, name)
-    if folder is not None and not Path(folder).is_dir():
-        raise refused("folder", str(folder), "is no folder; give one on the drive to measure")
-
-
 class _Run:
     """The state of one run: rows so far, skipped cases, and the reference product of its beginning."""
 
@@ -168,8 +145,7 @@ class _Run:
         self.skipped: list[dict[str, str]] = []
         self.clocks: list[tuple[float, int]] = []
         self.scratch: Path | None = None
-        self.kept: dict[int, int] = {}
-        self.samples: dict[int, list[float]] = {}
+        self.kept: dict[int, tuple[int, list[float]]] = {}
         self.alone = one_thread(device)
         self.rate = math.inf
 
@@ -254,30 +230,28 @@ class _Run:
             )
             self._skip(case.benchmark, case.case, reason)
             return
-        wait = self.device.wait if self.device and case.path == "torch" else partial(int, 0)
-        name = self.device.name if self.device and case.path == "torch" else "cpu"
+        used = self.device if case.path == "torch" else None
         # Drives and workers are timed by the clock: CPU time covers only what one thread computes.
         alone = self.alone and case.path not in ("files", "fio") and "workers" not in case.told.get("method", "")
         self.watch.timer = time.process_time if alone else self.watch.clock
         try:
             if self.device:
                 self.device.forget()
-            warm = self.device.count_peak if self.device else partial(int, 0)
-            times, calls = timed(case.prepare(), self.watch, wait, warm)
+            times, calls = timed(case.prepare(), self.watch, *((used.wait, used.count_peak) if used else ()))
             clock_read = clock(bool(self.device and self.device.gpu))
             self.clocks += [clock_read] if clock_read else []
-            peak = self.device.peak() if self.device and case.path == "torch" else None
+            peak = used.peak() if used else None
         except (ValueError, RuntimeError, MemoryError, OSError) as error:
             self._skip(case.benchmark, case.case, torched.failure(error))
             return
+        name = used.name if used else "cpu"
         self._keep(case, times, calls, path=case.path, device=name, memory_bytes=peak)
 
     def _keep(self, case: Case, times: list[float], calls: int, **fields: Any) -> None:
         """Add the row of a case, or replace its row of an earlier round, with the samples of all rounds."""
-        at = self.kept.setdefault(id(case), len(self.rows))
-        before = self.samples.setdefault(id(case), [])
-        before += times
-        new_row = row(case.benchmark, case.work, before, calls, case=case.case, **fields, **case.told)
+        at, samples = self.kept.setdefault(id(case), (len(self.rows), []))
+        samples += times
+        new_row = row(case.benchmark, case.work, samples, calls, case=case.case, **fields, **case.told)
         self.rows[at : at + 1] = [new_row]
 
     def _rest(self, suites: Sequence[str]) -> None:
