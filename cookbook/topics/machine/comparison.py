@@ -170,31 +170,20 @@ def _language(row: Mapping[str, Any]) -> bool:
     return is_language_model(zoo.model(row["model"]))
 
 
-def _prompt(row: Mapping[str, Any], system: Any) -> Estimate:
+def _answer(row: Mapping[str, Any], system: Any) -> Estimate:
+    """Return the prediction of a prompt, which gives the first token, or of a decoding step."""
+    token = row["benchmark"] == "decode"
+    prompt, answer = (row["seq"] - 1, 2) if token else (row["seq"], 1)
     return generate(
         row["model"],
         system,
-        input_len=row["seq"],
-        output_len=1,
+        input_len=prompt,
+        output_len=answer,
         batch=row["batch"],
         precision=row.get("number_format"),
         kv_format=row.get("number_format"),
-        software="PyTorch",
-        delay_of="first token",
-    )
-
-
-def _token(row: Mapping[str, Any], system: Any) -> Estimate:
-    return generate(
-        row["model"],
-        system,
-        input_len=row["seq"] - 1,
-        output_len=2,
-        batch=row["batch"],
-        precision=row.get("number_format"),
-        kv_format=row.get("number_format"),
-        delay_of="token",
-        software=SOFTWARE.get(row.get("method", ""), "PyTorch"),
+        delay_of="token" if token else "first token",
+        software=SOFTWARE.get(row.get("method", ""), "PyTorch") if token else "PyTorch",
     )
 
 
@@ -202,8 +191,8 @@ def _token(row: Mapping[str, Any], system: Any) -> Estimate:
 PREDICTORS: dict[str, Callable[[Mapping[str, Any], Any], Estimate]] = {
     "training step": _training,
     "forward pass": _forward,
-    "prefill": _prompt,
-    "decode": _token,
+    "prefill": _answer,
+    "decode": _answer,
 }
 
 
