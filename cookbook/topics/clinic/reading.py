@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 import math
 import zlib
 from collections.abc import Mapping
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cookbook.catalog.refusals import refused
+from cookbook.topics.machine.report import parsed_json as json_of_file
 from cookbook.workloads.limits import check_members
 
 # Bytes of one file, before and after it is unpacked; events, lines and cells of one file; letters of a line.
@@ -176,17 +176,7 @@ def lines_of(text: str, name: str) -> list[str]:
 def parsed_json(text: str, name: str) -> Any:
     """Parse a JSON text; ValueError in words where it is truncated, too deep or invalid."""
     check_members(text, name, MAX_GROUPS, MAX_VALUES)
-    try:
-        return json.loads(text, parse_int=_bounded)
-    except json.JSONDecodeError as error:
-        if error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"):
-            raise ValueError(
-                f"{name} ends in the middle, at line {error.lineno}: it is truncated; copy the whole "
-                "file, or let the tool close it"
-            ) from None
-        raise ValueError(f"{name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
-    except RecursionError:
-        raise ValueError(f"{name} is nested too deeply for a trace") from None
+    return json_of_file(text, name, "a trace", "copy the whole file, or let the tool close it", parse_int=_bounded)
 
 
 def _bounded(digits: str) -> int | float:

@@ -243,7 +243,12 @@ def read(path: str | Path) -> Report:
         raise ValueError(f"{name} is not UTF-8 text; give the JSON file that the benchmark wrote") from None
     except OSError as error:
         raise ValueError(f"{name} cannot be read: {error.strerror or 'no such file'}; give a file of results") from None
-    return of_document(_parsed(text, name), name)
+    if not text.strip():
+        raise ValueError(f"{name} is empty; measure again, or copy the whole file")
+    hooks = {"parse_constant": _no_constant, "parse_int": _bounded}
+    return of_document(
+        parsed_json(text, name, "a file of results", "measure again, or copy the whole file", **hooks), name
+    )
 
 
 @checked(machine=Declared.choice(*OWN_RUNS))
@@ -274,20 +279,27 @@ def own_run(machine: str = OWN_RUNS[0]) -> Report:
     return read(data_directory() / f"own_run_{machine}.json")
 
 
-def _parsed(text: str, name: str) -> Any:
-    if not text.strip():
-        raise ValueError(f"{name} is empty; measure again, or copy the whole file")
+def parsed_json(text: str, name: str, what: str, remedy: str, **hooks: Any) -> Any:
+    """Return the value of the JSON text of a file; ValueError in words where it is truncated, too deep or invalid.
+
+    Parameters
+    ----------
+    text, name, what : str
+        The text, the name of its file, and what the file should be.
+    remedy : str
+        What to do about a truncated one.
+    **hooks
+        As of `json.loads`; their ValueError is told with the name of the file.
+    """
     try:
-        return json.loads(text, parse_constant=_no_constant, parse_int=_bounded)
+        return json.loads(text, **hooks)
     except json.JSONDecodeError as error:
         if error.pos >= len(text.rstrip()) - 1 or error.msg.startswith("Unterminated"):
-            raise ValueError(
-                f"{name} ends in the middle, at line {error.lineno}: it is truncated; measure again, or "
-                "copy the whole file"
-            ) from None
+            problem = f"{name} ends in the middle, at line {error.lineno}: it is truncated; {remedy}"
+            raise ValueError(problem) from None
         raise ValueError(f"{name} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
     except RecursionError:
-        raise ValueError(f"{name} is nested too deeply for a file of results") from None
+        raise ValueError(f"{name} is nested too deeply for {what}") from None
     except ValueError as error:
         raise ValueError(f"{name}: {str(error)[:200]}") from None
 
