@@ -116,16 +116,13 @@ def _reading(rows: Sequence[tuple[int, Mapping[str, Any]]], name: str, kind: str
             f"{name} tells no time of a step: its columns are {shown(sorted(keys)[:8])}; name one "
             "step_time (seconds), step_time_ms or steps_per_second"
         )
-    steps, columns = (
-        [],
-        {
-            term: key
-            for term, names in TERM_COLUMNS.items()
-            if (key := next((keys[column] for column in names if column in keys), None))
-        },
-    )
-    rows = _in_order(rows, keys, notes)
-    before = math.nan
+    columns = {
+        term: key
+        for term, names in TERM_COLUMNS.items()
+        if (key := next((keys[column] for column in names if column in keys), None))
+    }
+    _note_order(rows, keys, notes)
+    steps, before = [], math.nan
     for line, row in rows:
         value = number(row.get(keys[timed or clock]))
         seconds = _seconds(value, TIME_COLUMNS[timed]) if timed else value - before
@@ -142,15 +139,11 @@ def _reading(rows: Sequence[tuple[int, Mapping[str, Any]]], name: str, kind: str
     return _log_reading(steps, list(columns), name, kind, notes)
 
 
-def _in_order(rows: Sequence[tuple[int, Mapping[str, Any]]], keys: Mapping[str, str], notes: Notes) -> Any:
-    """Return rows, noting where the step number goes backwards, as it does after restarts."""
-    step = next((keys[name] for name in STEP_COLUMNS if name in keys), None)
-    if step is None:
-        return rows
-    before = -math.inf
-    for line, row in rows:
+def _note_order(rows: Sequence[tuple[int, Mapping[str, Any]]], keys: Mapping[str, str], notes: Notes) -> None:
+    """Note where the step number goes backwards, as it does after restarts."""
+    step, before = next((keys[name] for name in STEP_COLUMNS if name in keys), ""), -math.inf
+    for line, row in rows if step else ():
         before = _later(number(row.get(step)), before, line, notes)
-    return rows
 
 
 def _later(at: float, before: float, line: int, notes: Notes) -> float:
