@@ -6,7 +6,7 @@ Values of cells and converters are rows of the table ``constants``, published ma
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -21,7 +21,7 @@ from cookbook.formulas import crossbar as formulas
 from cookbook.hardware import Accelerator
 from cookbook.hardware import accelerator as device_named
 from cookbook.prediction.api import MODEL, network_of
-from cookbook.result import Result, plain
+from cookbook.result import Result
 from cookbook.units import human
 from cookbook.workloads.ops import MATMUL_KINDS
 from cookbook.workloads.zoo import Workload
@@ -161,12 +161,8 @@ def _joules(
     mean = largest * (least + (1 - least) * (0.25 if paired else 0.5))
     heat = formulas.cell_joules(mean, constant("crossbar-read-volts"), pulse, formulas.mean_square_input(drive_bits))
     drive = formulas.walden_1999(drive_bits, constant("crossbar-dac-energy") / 2)
-    return {
-        "ADC": float(adc),
-        "DAC": float(drive),
-        "cells": float(heat),
-        "digital sums": constant("crossbar-add-energy"),
-    }
+    energies = (float(adc), float(drive), float(heat), constant("crossbar-add-energy"))
+    return dict(zip(PARTS, energies, strict=True))
 
 
 def _conversion_joules(converter: Callable[[int], Any], bits: int) -> float:
@@ -183,11 +179,6 @@ def _conversion_joules(converter: Callable[[int], Any], bits: int) -> float:
 # A tile of the reader's own, and intensities at which rooflines are drawn.
 TILE = Field.record(Tile, what="tile", give="one of cb.planning.crossbar_tile")
 POSITIVE = Field.array(0, above=True, missing=False, give="operations for each byte, more than 0: one number or a list")
-
-
-def usual_tile(tile: Tile | None) -> Tile:
-    """Return the tile that is given, or the usual one."""
-    return crossbar_tile() if tile is None else tile
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -214,8 +205,8 @@ class Mapped(Result):
 
     _class_in_repr = False
     title: str
-    sample: str
-    tile: Tile
+    sample: str = field(repr=False)
+    tile: Tile = field(repr=False)
     tiles: float
     cells: float
     conversions: float
@@ -224,7 +215,7 @@ class Mapped(Result):
     joules: Mapping[str, float]
     latency: float
     seconds: float
-    layers: pd.DataFrame
+    layers: pd.DataFrame = field(repr=False)
 
     @property
     def mac_joules(self) -> float:
@@ -256,11 +247,6 @@ class Mapped(Result):
     def frame(self) -> pd.DataFrame:
         """Return the layers with their tiles, conversions, energy and time."""
         return self.layers.copy()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the results as plain values."""
-        names = ("title", "tiles", "cells", "conversions", "macs", "left_macs", "joules", "latency", "seconds")
-        return plain({name: getattr(self, name) for name in names})
 
     def summary(self) -> str:
         """Return tiles, energy per MAC and pace in one line."""
@@ -316,7 +302,7 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
     >>> map_to_crossbars("alexnet").tiles > 20_000
     True
     """
-    tile = usual_tile(tile)
+    tile = tile or crossbar_tile()
     network, length = _network_and_length(model, seq)
     layers = _layers(network, length)
     inputs, outputs, groups, times = (layers[name].to_numpy() for name in ("inputs", "outputs", "groups", "products"))
@@ -329,10 +315,7 @@ def map_to_crossbars(model: str | Workload = "resnet50", tile: Tile | None = Non
         cells_per_weight,
         tile.slices,
         tile.cycles,
-        tile.joules["ADC"],
-        tile.joules["DAC"],
-        tile.joules["cells"],
-        tile.joules["digital sums"],
+        *(tile.joules[part] for part in PARTS),
     )
     count = layers["count"].to_numpy()
     all_times = times * groups * count
@@ -406,10 +389,7 @@ def _published_rows() -> pd.DataFrame:
             row["cells"],
             row["conversions"],
             cycles,
-            joules["ADC"],
-            joules["DAC"],
-            joules["cells"],
-            joules["digital sums"],
+            *(joules[part] for part in PARTS),
         )
         total = float(sum(parts.values()))
         predictions.append((FLOP_PER_MAC * row["rows"] * outputs / total, float(parts["ADC"]) / total))

@@ -18,7 +18,7 @@ from cookbook import catalog
 from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.formulas import crossbar as formulas
-from cookbook.topics.analog.crossbar import TILE, Tile, crossbar_tile, usual_tile
+from cookbook.topics.analog.crossbar import TILE, Tile, crossbar_tile
 
 PIXEL_LETTERS = "0123456789abcdefg"
 SIDE, CLASSES, TRAINED_ON = 8, 10, 1200
@@ -206,8 +206,7 @@ def crossbar_accuracy(
     >>> float(crossbar_accuracy(tile=crossbar_tile(adc_bits=10), programming=0, read=0, wire_ohms=0, draws=1)[0]) > 0.9
     True
     """
-    network = train_digits() if network is None else network
-    tile = usual_tile(tile)
+    network, tile = network or train_digits(), tile or crossbar_tile()
     stated = {"programming": programming, "read": read, "wire_ohms": wire_ohms}
     spreads = {name: constant(CELLS[name]) if value is None else value for name, value in stated.items()} | {
         "days": days
@@ -337,16 +336,12 @@ def accuracy_curve(
     >>> bool(curve["mean"][0] < curve["mean"][1])
     True
     """
-    tile, rows = usual_tile(tile), []
+    tile, rows = tile or crossbar_tile(), []
     for value in (int(number) if float(number).is_integer() else number for number in values):
-        fields = ("adc_bits", "weight_bits", "cell_bits", "input_bits")
-        changed = replace_tile(tile, **{over: value}) if over in fields else tile
-        changed = replace_tile(tile, rows=value, columns=value) if over == "rows" else changed
-        shares = crossbar_accuracy(network, changed, **{**more, **({} if over in (*fields, "rows") else {over: value})})
+        if over in tile.arguments:
+            changes = {"rows": value, "columns": value} if over == "rows" else {over: value}
+            shares = crossbar_accuracy(network, crossbar_tile(**{**tile.arguments, **changes}), **more)
+        else:
+            shares = crossbar_accuracy(network, tile, **{**more, over: value})
         rows.append((value, shares.mean(), shares.min(), shares.max()))
     return pd.DataFrame(rows, columns=[over, "mean", "least", "most"])
-
-
-def replace_tile(tile: Tile, **changes: Any) -> Tile:
-    """Return the tile with some values changed, checked again."""
-    return crossbar_tile(**{**tile.arguments, **changes})
