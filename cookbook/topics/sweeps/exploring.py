@@ -24,7 +24,7 @@ from cookbook.catalog.files import check_target, write_text
 from cookbook.catalog.refusals import refused
 from cookbook.progress_bar import progress_bar
 from cookbook.topics.sweeps.chunks import EXECUTOR, spread
-from cookbook.topics.sweeps.sweeping import KINDS, NUMBERS, WORDS, is_timed, listed_axes, part_answers, parts_of
+from cookbook.topics.sweeps.sweeping import KINDS, NUMBERS, WORDS, is_timed, listed_axes, named, part_answers, parts_of
 from cookbook.units import shown
 
 Columns = dict[str, np.ndarray]
@@ -398,14 +398,8 @@ def _table(values: dict[str, list[Any]], selected: Columns) -> pd.DataFrame:
     columns, inner = {"row": selected["row"]}, math.prod(len(entries) for entries in values.values())
     for name, entries in values.items():
         inner //= len(entries)
-        columns[name] = [_named(entries[at]) for at in selected["row"] // inner % len(entries)]  # type: ignore[assignment]
+        columns[name] = [named(entries[at]) for at in selected["row"] // inner % len(entries)]  # type: ignore[assignment]
     return pd.DataFrame(columns | {name: selected[name] for name in (*NUMBERS, *WORDS)})
-
-
-def _named(value: Any) -> Any:
-    if isinstance(value, (str, int, float)) or value is None:
-        return value
-    return getattr(value, "title", None) or getattr(value, "name", None) or str(value)
 
 
 def _quantiles(question: _Question, classes: Mapping[str, Any]) -> pd.DataFrame:

@@ -298,7 +298,8 @@ def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[
     """
     columns = {name: _levels(name, entries) for name, entries in values.items()}
     sizes = [len(column) for column in columns.values()]
-    for start, cuts in _cuts(sizes):
+    parts = Parts(sizes, GRID_ROWS)
+    for start, cuts in map(parts.__getitem__, range(len(parts))):
         shape = [cut.stop - cut.start for cut in cuts]
         # The longest axis last, for the sake of long inner loops; two axes at least make a grid.
         order = sorted(range(len(shape)), key=lambda at: shape[at])
@@ -321,11 +322,6 @@ def _grids(kind: str, values: dict[str, list[Any]]) -> Iterator[tuple[int, dict[
         )
 
 
-def _cuts(sizes: list[int]) -> Iterator[tuple[int, list[slice]]]:
-    """Return blocks of an outer product of at most `GRID_ROWS` rows: the first row, and which levels of each axis."""
-    yield from map(Parts(sizes, GRID_ROWS).__getitem__, range(len(Parts(sizes, GRID_ROWS))))
-
-
 def _in_grid(of: str, network: Workload) -> bool:
     """Return whether a block of the question is one product of its axes: steps of language models."""
     if of == "generate" and not answers_tokens(network):
@@ -346,28 +342,22 @@ def _axis(entries: list[Any], at: int, sizes: list[int]) -> Any:
 
     if all(isinstance(entry, (int, float)) and not isinstance(entry, bool) for entry in entries):
         return spread(np.array(entries))
-    texts = [
-        entry if isinstance(entry, str) else getattr(entry, "title", None) or getattr(entry, "name", None) or str(entry)
-        for entry in entries
-    ]
+    texts = [str(named(entry)) for entry in entries]
     distinct = list(dict.fromkeys(texts))
     codes = np.array([distinct.index(text) for text in texts], dtype=np.min_scalar_type(-len(distinct)))
     return pd.Categorical.from_codes(spread(codes), distinct)
 
 
+def named(value: Any) -> Any:
+    """Return text, a number or None as it is, and the title or name of what else an axis holds."""
+    if isinstance(value, (str, int, float)) or value is None:
+        return value
+    return getattr(value, "title", None) or getattr(value, "name", None) or str(value)
+
+
 def _told(answer: Estimate) -> dict[str, np.ndarray]:
-    return {
-        "seconds": answer.point,
-        "low80": answer.low80,
-        "high80": answer.high80,
-        "rate": answer.rate,
-        "tokens_per_s": answer.tokens_per_s,
-        "memory_bytes": answer.memory_bytes,
-        "fits": answer.fits,
-        "bottleneck": answer.bottleneck,
-        "tier": answer.tier,
-        "why": answer.why,
-    }
+    """Return the columns of an answer."""
+    return {name: getattr(answer, "point" if name == "seconds" else name) for name in (*NUMBERS, *WORDS)}
 
 
 def _needs(axes: dict[str, Any]) -> pd.DataFrame:
