@@ -165,18 +165,7 @@ def roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     'Memory limits 1 of 1 operations'
     """
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 19)
-    x = alt.X(
-        "x:Q",
-        title="Arithmetic per byte moved [FLOP/B], logarithmic",
-        axis=tenths,
-        scale=look.log_scale("left", "right"),
-    )
-    y = alt.Y(
-        "y:Q",
-        title="Attainable rate, unfused [FLOP/s], logarithmic",
-        axis=tenths,
-        scale=look.log_scale("bottom", "top"),
-    )
+    x, y = look.log_plane("x", "Arithmetic per byte moved [FLOP/B]", "y", "Attainable rate, unfused [FLOP/s]", tenths)
     bound_looks = look.looks("bound", BOUNDS, look.top_legend(title="limited by", titleOrient="left"))
     size = alt.Size("share:Q", scale=alt.Scale(domain=[0, 0.25], range=[40, 500], clamp=True), legend=None)
     tip = [

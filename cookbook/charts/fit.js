@@ -4,7 +4,6 @@ const NARROW = 640;
 const BOLD = "600 14px", PLAIN = "12px", STRONG = "bold 12px";
 const LINE = 18, LOW_LINE = 16;  // px of a line of the title, and of all other text
 const SYMBOL = 34;  // px of a legend's symbol and the gap behind its text
-const BESIDE = 165;  // px that look.py keeps for words beside a row
 const ASIDE = 206, MOST_ASIDE = 386, AXIS = 60;  // px at the left of a legend: labels of rows, and values of an axis
 const ABOVE = 2;  // lines of legend and subtitle that the height of a chart has room for
 

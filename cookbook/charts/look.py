@@ -215,6 +215,13 @@ def log_scale(low: str, high: str) -> Any:
     return alt.Scale(type="log", domainMin=alt.ExprRef(low), domainMax=alt.ExprRef(high), nice=False)
 
 
+def log_plane(across: str, x_title: str, up: str, y_title: str, axis: Any) -> tuple[Any, Any]:
+    """Return two logarithmic axes by column and title: x from `left` to `right`, y from `bottom` to `top`."""
+    x_scale, y_scale = log_scale("left", "right"), log_scale("bottom", "top")
+    x = alt.X(f"{across}:Q", title=f"{x_title}, logarithmic", axis=axis, scale=x_scale)
+    return x, alt.Y(f"{up}:Q", title=f"{y_title}, logarithmic", axis=axis, scale=y_scale)
+
+
 def linear_scale(high: str, low: Any = 0, **more: Any) -> Any:
     """Return a linear scale from `low` to a signal."""
     return alt.Scale(domainMin=low, domainMax=alt.ExprRef(high), nice=False, **more)

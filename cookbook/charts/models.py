@@ -351,15 +351,7 @@ def parameters_vs_flop(frame: pd.DataFrame, title: str | None = None) -> Any:
     >>> parameters_vs_flop(pd.DataFrame([row])).title.text
     'Size does not determine the work: 80 % of the networks here compute 200 to 200 FLOP per parameter per sample'
     """
-    x = alt.X(
-        "parameters:Q", title="Parameters, logarithmic", scale=look.log_scale("left", "right"), axis=look.decade_axis()
-    )
-    y = alt.Y(
-        "flop:Q",
-        title="Forward FLOP per sample, logarithmic",
-        scale=look.log_scale("bottom", "top"),
-        axis=look.decade_axis(),
-    )
+    x, y = look.log_plane("parameters", "Parameters", "flop", "Forward FLOP per sample", look.decade_axis())
     layers = [_used_once(x, y), *_networks(x, y), *_names(x, y)]
     words = (
         "Scatter of networks, parameters against FLOP of one forward pass, both logarithmic, colour and shape by "

@@ -106,15 +106,7 @@ def energy_roofline(frame: pd.DataFrame, title: str | None = None) -> Any:
     'A crossbar beside 1 digital device'
     """
     tenths = look.decade_axis(look.PLAIN_TENTHS, -9, 22)
-    x = alt.X(
-        "x:Q",
-        title="Arithmetic per byte of weights [OP/B], logarithmic",
-        axis=tenths,
-        scale=look.log_scale("left", "right"),
-    )
-    y = alt.Y(
-        "y:Q", title="Operations per joule [OP/J], logarithmic", axis=tenths, scale=look.log_scale("bottom", "top")
-    )
+    x, y = look.log_plane("x", "Arithmetic per byte of weights [OP/B]", "y", "Operations per joule [OP/J]", tenths)
     key = look.top_legend(columns=2, symbolType="stroke")
     colour = look.coloured("kind", {name: colour for name, (colour, _) in ROOFS.items()}, key)
     dash = alt.StrokeDash(
