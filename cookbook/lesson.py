@@ -316,31 +316,30 @@ OPTION_LETTERS = string.ascii_lowercase
 
 @dataclass(frozen=True)
 class Question:
-    """A question to answer before running; see `predict_first`."""
+    """A question to answer before running, with what to say of each option; see `predict_first`."""
 
     question: str
     options: Mapping[str, str]
     answer: str
-    misconceptions: Mapping[str, str]
-    explanation: str = ""
+    words: Mapping[str, str]
 
     def __repr__(self) -> str:
-        lines = [f"Predict: {self.question}"]
-        lines += [f"  {key}) {text}" for key, text in self.options.items()]
-        lines += [self.feedback(self.answer)]
-        lines += [f"  {self.feedback(key)}" for key in self.options if key != self.answer]
-        return "\n".join(lines)
+        options = [f"  {key}) {text}" for key, text in self.options.items()]
+        return "\n".join([f"Predict: {self.question}", *options, "\n  ".join(self._feedbacks())])
 
     def feedback(self, choice: str) -> str:
         """Return the reader's feedback on one option."""
         if choice == self.answer:
-            return f"Answer: {choice}) {self.options[choice]}{f': {self.explanation}' if self.explanation else '.'}"
-        return f"Not {choice}): {self.misconceptions[choice]}"
+            return f"Answer: {choice}) {self.options[choice]}: {self.words[choice]}"
+        return f"Not {choice}): {self.words[choice]}"
+
+    def _feedbacks(self) -> list[str]:
+        """Return the feedback on each option, the right one first."""
+        return [self.feedback(key) for key in sorted(self.options, key=lambda key: key != self.answer)]
 
     def _repr_html_(self) -> str:
         items = "".join(f"<li>{key}) {html_text(text)}</li>" for key, text in self.options.items())
-        rest = [self.feedback(key) for key in (self.answer, *(k for k in self.options if k != self.answer))]
-        paragraphs = "".join(f"<p>{html_text(line)}</p>" for line in rest)
+        paragraphs = "".join(f"<p>{html_text(line)}</p>" for line in self._feedbacks())
         return (
             f"<p><strong>Predict:</strong> {html_text(self.question)}</p>"
             f'<ul style="list-style: none">{items}</ul>'
@@ -396,7 +395,7 @@ def predict_first(question: str, options: Mapping[str, str], answer: str) -> Que
     keys = dict(zip(options, OPTION_LETTERS, strict=False))
     feedback = MappingProxyType({keys[option]: words for option, words in options.items()})
     texts = MappingProxyType({key: str(option) for option, key in keys.items()})
-    return Question(question, texts, keys[answer], feedback, feedback[keys[answer]])
+    return Question(question, texts, keys[answer], feedback)
 
 
 def is_live() -> bool:
