@@ -72,7 +72,19 @@ ROWS = [
 ]
 REPORT = cb.measure.Report("complete", "2026-01-01 00:00", {}, {"processor": "x", "memory_bytes": 1e10}, ROWS, [])
 REMEDY = re.compile(r"\b(?:give|take|leave|nearest|one of|write|choose|list all)\b", re.I)
-LONGEST_MESSAGE = 400
+LONGEST_MESSAGE, LONGEST_WITH_NAMES = 300, 400
+ENDLESS = "x" * 100_000
+# What no argument takes, whatever its type, but for arrays of any shape and records that are such a thing.
+STRANGE = {
+    "bytes": b"5",
+    "a complex number": 1j,
+    "a set": {1, "a"},
+    "a class": int,
+    "lists of several lengths": [[1], [2, 3]],
+    "a matrix": np.ones((2, 2)),
+    "no numbers": np.array([]),
+}
+TRACES = ("input_len", "output_len")  # one mean, or the lengths of many requests
 MISSPELT = "a choice misspelt"
 
 
@@ -126,6 +138,22 @@ OUTSIDE = {
 }
 
 
+# Numbers that may be below 0, and those that may be infinite.
+NEGATIVE = {"accuracy_curve.values", "least_squares_growth.years", "least_squares_growth.values"}
+BOUNDLESS = {"cluster.mtbf_days", "cluster_weeks.mtbf_days", "generate.request_rate", "lengths.most"}
+# Names that may not be empty: "" stands for no default of theirs.
+NEVER_EMPTY = {
+    "bought_usd": ("name",),
+    "carbon": ("region",),
+    "compare": ("model", "accelerators", "phase", "way"),
+    "hourly_usd": ("name", "way"),
+    "run_cost": ("device", "way", "region"),
+    "size_host": ("machine", "data", "traffic", "load"),
+    "tariff": ("region",),
+    "where_to_run": ("model", "data", "region", "private", "places"),
+}
+
+
 def functions() -> dict[str, Callable[..., Any]]:
     """Public functions of the three namespaces by name."""
     rooms = (cb, cb.planning, cb.measure)
@@ -152,6 +180,14 @@ def wrong(field: Field) -> Iterator[tuple[str, Any]]:
     """What a field rules out, with words for it."""
     kind = "text" if field.type == "software" else "name" if field.type in TABLES else field.type
     yield "an object", object()
+    for what, value in STRANGE.items():
+        array = isinstance(value, np.ndarray) and (kind == "array" or field.name in TRACES)
+        if not (array or isinstance(value, field.records) or (kind == "function" and callable(value))):
+            yield what, value
+    if field.many and not field.later:
+        yield "more entries than can be searched", range(10**6)
+        if not field.gaps:
+            yield "a list of nothing", [None]
     if not field.optional:
         yield "None", None
     if not isinstance({}, field.records):
@@ -166,7 +202,9 @@ def wrong(field: Field) -> Iterator[tuple[str, Any]]:
     if kind in (*NUMERIC, "array"):
         yield from ((each, each) for each in ("abc", "3\nGB more", "-1 furlong"))
         yield from (("an infinity", each) for each in (math.inf, -math.inf) if field.high < math.inf)
-        yield "beyond all floats", 10**400
+        yield from (("beyond all floats", each) for each in (10**400, 10**5000, "1e99999999 B"))
+        if not field.blank:
+            yield "an empty text", ""
         if kind != "share":
             yield "a flag", True
         if not field.missing:
@@ -175,14 +213,18 @@ def wrong(field: Field) -> Iterator[tuple[str, Any]]:
             yield "below", field.low - 1
         if field.above or field.low > 0:
             yield "zero", -0.0
-        if field.high < 1e300:
-            yield "above", field.high * 2 + 1
+        if field.high < 1e308:
+            yield "above", min(field.high * 2 + 1, 1e308)
         if kind == "count":
             yield "not whole", max(field.low, 1) + 0.5
     elif kind == "flag":
         yield from (("no flag", each) for each in ("perhaps", math.nan, 2))
     elif kind in ("choice", "text", "name"):
         yield from (("no text", each) for each in (math.nan, 10**400) if float not in field.records)
+        if kind in ("choice", "name"):
+            yield "a text without end", ENDLESS
+            if not any(each is True for each in field.spelt):
+                yield "a flag", True
         if kind == "choice":
             word = next((each for each in field.spelt if isinstance(each, str) and len(each) > 3), "")
             yield (MISSPELT, f"{word}x") if word else ("no choice", "abcdx")
@@ -208,8 +250,10 @@ def misread(name: str, argument: str, what: str, value: Any) -> str:
     try:
         answer = function(*rest, **given)
     except UnknownName as problem:
-        own = not isinstance(value, str) or value in str(problem)
-        return "" if own and (problem.nearest or "list all" in str(problem)) else f"{said}: no name near: {problem}"
+        own = not isinstance(value, str) or value in str(problem) or value == ENDLESS
+        short = len(str(problem)) <= LONGEST_WITH_NAMES
+        near = problem.nearest or "list all" in str(problem)
+        return "" if own and short and near else f"{said}: no name near: {problem}"
     except Refused as problem:
         message, refusal = str(problem), problem.refusal
         if len(message) > LONGEST_MESSAGE:
@@ -272,12 +316,35 @@ def test_a_record_of_a_machine_stands_for_its_name(name, argument, key):
     assert str(by_record) == str(by_name)
 
 
+@pytest.mark.parametrize("name", NEVER_EMPTY)
+def test_names_that_may_not_be_empty_are_asked_for(name):
+    failed = [problem for argument in NEVER_EMPTY[name] if (problem := misread(name, argument, "an empty text", ""))]
+    assert not failed, "\n".join(failed)
+
+
 @pytest.mark.parametrize("place", OUTSIDE)
 def test_ranges_are_those_that_were_written_down(place):
     name, _, argument = place.partition(".")
     for value in OUTSIDE[place]:
         with pytest.raises(Refused):
             declared(functions()[name])[argument].read(value)
+
+
+def numbers(*names: str) -> dict[str, Field]:
+    """Arguments that are numbers, of some functions or of all, by function and argument."""
+    found = {f"{name}.{argument}": name for name, argument in ASKED if name in (names or functions())}
+    read = {place: declared(functions()[name])[place.partition(".")[2]] for place, name in found.items()}
+    return {place: each for place, each in read.items() if each.type in (*NUMERIC, "array")}
+
+
+def test_numbers_are_neither_negative_nor_boundless():
+    assert {place for place, each in numbers().items() if each.low < 0} == NEGATIVE
+    assert {place for place, each in numbers().items() if each.high >= 1e308} == BOUNDLESS
+
+
+def test_what_a_place_is_asked_for_is_more_than_nothing():
+    found = {place for place, each in numbers("run_cost", "where_to_run").items() if each.low <= 0 and not each.above}
+    assert found == {"run_cost.price"}
 
 
 def test_exceptions_are_no_more_than_needed():

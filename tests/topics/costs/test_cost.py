@@ -173,26 +173,6 @@ def test_a_price_is_read_only_and_prints_short():
     assert "nobody sells it" in repr(cost.hourly_usd(accelerator(like="h100-sxm", tdp_watts=300)))
 
 
-@pytest.mark.parametrize(
-    "wrong", [None, math.nan, math.inf, -1, 10**400, "", "abc", [], {}, object(), True, "x" * 1000]
-)
-def test_hostile_arguments_are_refused_in_words(wrong):
-    calls = [
-        lambda: cost.hourly_usd(wrong),
-        lambda: cost.hourly_usd("t4", wrong),
-        lambda: cost.bought_usd(wrong),
-        lambda: cost.electricity_usd(wrong),
-        lambda: cost.storage_usd(wrong),
-        lambda: cost.tariff(wrong),
-        lambda: cost.carbon(wrong),
-        lambda: cost.device_usd("t4", since=wrong) if wrong is not None else cost.tariff(0),
-    ]
-    for call in calls:
-        with pytest.raises((ValueError, KeyError, TypeError)) as problem:
-            call()
-        assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
-
-
 def test_errors_teach():
     with pytest.raises(ValueError, match="way = 'lease' is not a choice; take one of on demand"):
         cost.hourly_usd("h100-sxm", "lease")

@@ -480,96 +480,10 @@ def test_results_are_read_only_and_print_short(found):
     assert found.frame()["usd"].max() > 0
 
 
-HOSTILE = [
-    math.nan,
-    math.inf,
-    -1,
-    0,
-    1e308,
-    10**400,
-    "",
-    "abc",
-    [],
-    {},
-    object(),
-    True,
-    [[1], [2, 3]],
-    np.ones((2, 2)),
-    "x" * 1000,
-]
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "model",
-        "data",
-        "samples",
-        "data_bytes",
-        "epochs",
-        "batch",
-        "seq",
-        "runs",
-        "years",
-        "deadline",
-        "region",
-        "private",
-        "uplink",
-        "utilisation",
-        "places",
-        "prices",
-        "since",
-    ],
-)
-def test_hostile_arguments_of_where_to_run_are_refused_in_words(name):
-    for wrong in HOSTILE:
-        if (name, repr(wrong)) == ("prices", "{}"):
-            continue
-        with pytest.raises((ValueError, KeyError)) as problem:
-            cb.planning.where_to_run(**{"model": "resnet50", "places": ["workstation"], name: wrong})
-        assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "prediction",
-        "device",
-        "samples_per_step",
-        "samples",
-        "devices",
-        "epochs",
-        "way",
-        "price",
-        "region",
-        "pue",
-        "since",
-    ],
-)
-def test_hostile_arguments_of_run_cost_are_refused_in_words(name):
+def test_a_pue_that_nobody_states_is_told():
     step = cb.train_step("resnet50", "t4", batch=8)
-    usual = {"prediction": step, "device": "t4", "samples_per_step": 8, "samples": 100}
-    for wrong in HOSTILE:
-        if (name, repr(wrong)) in (("pue", "''"), ("price", "0")):
-            continue
-        if name == "pue" and isinstance(wrong, str):
-            assert "pue of" in cb.planning.run_cost(**{**usual, name: wrong})["why"].iloc[0]
-            continue
-        with pytest.raises((ValueError, KeyError)) as problem:
-            cb.planning.run_cost(**{**usual, name: wrong})
-        assert len(str(problem.value)) <= 400 or isinstance(wrong, str)
-
-
-@pytest.mark.parametrize("function", [cost.annuity_usd, cost.break_even_hours, cost.break_even_use, cost.power_watts])
-def test_hostile_arguments_of_formulas_of_cost_are_refused_in_words(function):
-    count = {cost.annuity_usd: 3, cost.break_even_hours: 3, cost.break_even_use: 2, cost.power_watts: 4}
-    for at in range(count[function]):
-        for wrong in (None, -1, 10**400, "", "abc", {}, object(), True, [[1], [2, 3]], "x" * 1000):
-            given = [0.5] * count[function]
-            given[at] = wrong
-            with pytest.raises(ValueError) as problem:
-                function(*given)
-            assert len(str(problem.value)) <= 300
+    bill = cb.planning.run_cost(step, "t4", samples_per_step=8, samples=100, pue="abc")
+    assert "pue of" in bill["why"].iloc[0]
 
 
 def test_your_own_accelerator_is_billed_at_your_own_price():
