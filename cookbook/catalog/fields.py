@@ -388,7 +388,7 @@ class Field:
 
     def _name(self, value: Any) -> str:
         """Return a name as it is: who looks it up says which are nearest."""
-        if not isinstance(value, str):
+        if not isinstance(value, str) or not (value or self.gaps):
             raise self.refuse(value, f"is no {self.what}")
         return value
 

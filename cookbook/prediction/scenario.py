@@ -22,7 +22,7 @@ from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refusal_of, refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.assumptions import Assumptions
-from cookbook.units import shown
+from cookbook.units import shown, size_within
 
 KINDS = ("training_transformer", "training_classic", "inference", "generation", "input_pipeline")
 # Answers of language models are asked for in the fields of inference.
@@ -261,6 +261,7 @@ def _for_all(column: Any) -> Any:
 def _entries(declared: Field, value: Any) -> tuple[Any, np.ndarray | None]:
     """Return one argument as a column, and why entries of a list of numbers are invalid: a bad one spoils no other."""
     if hasattr(value, "to_numpy") or isinstance(value, range):
+        size_within(declared.name, value)
         value = np.asarray(value)
     try:
         return checked(declared, value), None

@@ -440,7 +440,7 @@ def _team_quotas(quota: Any, teams: tuple[str, ...], rules: Rules) -> dict[str, 
         return {team: gpus // len(teams) + (at < gpus % len(teams)) for at, team in enumerate(teams)}
     shares = dict(quota if isinstance(quota, Mapping) else zip(teams, quota, strict=False))
     if set(shares) != set(teams) or len(quota) != len(teams):
-        raise refused("quota", quota, f"must have a number of GPUs for each of the teams {', '.join(teams)}")
+        raise refused("quota", quota, f"does not fit the teams {', '.join(teams)}; give a number of GPUs for each")
     for team, count in shares.items():
         if not isinstance(count, (int, np.integer)) or isinstance(count, bool) or not 0 <= count <= gpus:
             raise ValueError(
