@@ -680,3 +680,27 @@ def one_two_five(low: float, high: float, also: Sequence[float] = ()) -> tuple[f
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     regular = (step * 10.0**power for power in powers for step in (1, 2, 5))
     return tuple(sorted({float(v) for v in (*regular, *also) if low <= v <= high}))
+
+
+# Stops of the slider of the reader's own price of an hour of one device [$].
+PRICES_PER_HOUR = (0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20)
+
+
+def price_control() -> Slider:
+    """Return the control of the reader's own price of an hour of one device."""
+    return Slider(
+        "hourly",
+        "Price",
+        "Money",
+        PRICES_PER_HOUR,
+        unit="$ per hour",
+        whole=False,
+        more=True,
+        optional=True,
+        tooltip="Price per device-hour; empty: the range of dated prices",
+    )
+
+
+def picture_control(*charts: tuple[str, str, str]) -> Choice:
+    """Return the control above the picture, which selects the chart: key, label and content of each."""
+    return Choice("picture", "Chart", "", charts, place="picture")

@@ -15,7 +15,7 @@ import pandas as pd
 from cookbook import catalog, hardware, units
 from cookbook.catalog.parts import part_groups
 from cookbook.charts.look import MUTED
-from cookbook.panels.controls import Choice, Combo, Option, Own, Slider
+from cookbook.panels.controls import Combo, Option, Own
 from cookbook.panels.shell import Part
 from cookbook.panels.text import Source, json_of
 from cookbook.prediction.scenario import BENCHMARK
@@ -34,8 +34,6 @@ SOME_LAYERS = """{"input": [3, 224, 224],
   {"layer": "conv", "out": 64, "kernel": 7, "stride": 2, "padding": 3}, {"layer": "act", "kind": "relu"},
   {"layer": "global_pool"}, {"layer": "flatten"}, {"layer": "linear", "out": 1000}]}"""
 LONGEST_TITLE = 8  # words of a network in a headline
-# Stops of the slider of the reader's own price of an hour of one device [$].
-PRICES_PER_HOUR = (0.2, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 8, 10, 15, 20)
 OWN_BYTES = Own(
     "custom…: bytes of one sample",
     "One stored sample, with its unit.",
@@ -113,7 +111,7 @@ def data_sets() -> tuple[Option, ...]:
     return listed_options("data_sets", group="data_type")
 
 
-def benchmarks() -> tuple[Option, ...]:
+def _benchmarks() -> tuple[Option, ...]:
     """Networks of MLPerf Storage whose step an accelerator of today was emulated with."""
     steps = catalog.table("storage_workloads").query("step_seconds > 0 and accelerator_as_printed in ['A100', 'H100']")
     names = dict.fromkeys(steps["workload"])
@@ -160,7 +158,7 @@ def model_control(tooltip: str, options: tuple[Option, ...], example: str = "", 
     return Combo("model", label, "Workload", options, own=own_model(example), plain=plain_model, tooltip=tooltip)
 
 
-def own_work() -> Own:
+def _own_work() -> Own:
     """A network of the reader's, or the time of one step of it."""
     written = "A config.json of Hugging Face, a JSON object with input and layers, or one step with its unit (120 ms)."
     label = "custom…: your own network, or time of a step"
@@ -174,7 +172,7 @@ def own_work() -> Own:
     )
 
 
-def plain_work(value: Any) -> Any:
+def _plain_work(value: Any) -> Any:
     """Return the value of a control for a network, or for the seconds of one step."""
     return value if is_time(value) else plain_model(value)
 
@@ -281,6 +279,18 @@ def own_accelerator(alone: str = "") -> Own:
     )
 
 
+def work_control() -> Combo:
+    """Return the control of what a host feeds: a network, a storage benchmark, or the reader's own time of a step."""
+    return Combo(
+        "model",
+        group="Workload",
+        options=(*networks(), *_benchmarks()),
+        own=_own_work(),
+        plain=_plain_work,
+        tooltip="Network to train; its predicted step sets the demand",
+    )
+
+
 def device_control(name: str, label: str, options: tuple[Option, ...], tooltip: str) -> Combo:
     """Return the control of a device or a machine: one of the options, or the reader's own."""
     return Combo(name, label, "Hardware", options, own=own_accelerator(label), plain=plain_device, tooltip=tooltip)
@@ -370,26 +380,6 @@ def peak_column(device: hardware.Accelerator, precision: str) -> str:
 def _peak_columns(precision: str) -> tuple[str, ...]:
     rows = catalog.table("number_formats").set_index("name")
     return tuple(rows.loc[precision, "peak_columns"].split(";"))
-
-
-def price_control() -> Slider:
-    """Return the control of the reader's own price of an hour of one device."""
-    return Slider(
-        "hourly",
-        "Price",
-        "Money",
-        PRICES_PER_HOUR,
-        unit="$ per hour",
-        whole=False,
-        more=True,
-        optional=True,
-        tooltip="Price per device-hour; empty: the range of dated prices",
-    )
-
-
-def picture_control(*charts: tuple[str, str, str]) -> Choice:
-    """Return the control above the picture, which selects the chart: key, label and content of each."""
-    return Choice("picture", "Chart", "", charts, place="picture")
 
 
 def step_parts(seconds: Mapping[str, Any], alone: bool = False) -> tuple[Part, ...]:

@@ -214,7 +214,7 @@ def wrong(field: Field) -> Iterator[tuple[str, Any]]:
         yield from (("no text", each) for each in (math.nan, 10**400) if float not in field.records)
         if kind in ("choice", "name"):
             yield "a text without end", ENDLESS
-            if not (field.blank or field.gaps or "" in field.spelt):
+            if not (field.blank or field.gaps or field.later or "" in field.spelt):
                 yield "an empty text", ""
             if not any(each is True for each in field.spelt):
                 yield "a flag", True
@@ -278,7 +278,7 @@ def test_every_argument_is_declared(name):
 
 @pytest.mark.parametrize("name", [*functions(), *cb.panels.RECIPES])
 def test_types_of_arguments_are_stated(name):
-    function = functions().get(name) or getattr(cb.panels, name)
+    function = functions()[name] if name in functions() else getattr(cb.panels, name)
     each = inspect.signature(function).parameters.values()
     kinds = {parameter.annotation for parameter in each if parameter.kind is not parameter.VAR_KEYWORD}
     assert ("Any" in kinds or "Any | None" in kinds) == (name in ANY_TYPE)

@@ -20,7 +20,7 @@ from cookbook.charts import devices as charts
 from cookbook.charts.look import MUTED, PALETTE, row_order
 from cookbook.hardware import Accelerator
 from cookbook.panels import options, shell, text
-from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
+from cookbook.panels.controls import Choice, Combo, Control, Slider, picture_control, powers_of_two
 from cookbook.panels.options import Device, Network
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View
 from cookbook.panels.text import capital, counted, figure, listed, percent, short_name, undecided
@@ -190,7 +190,7 @@ def _controls() -> tuple[Control, ...]:
             more=True,
             tooltip="Operation of the table; click its mark to select it",
         ),
-        options.picture_control(
+        picture_control(
             ("throughput", "Throughput", "Samples per second, with intervals"),
             ("energy", "Energy", "Joules per sample"),
             ("cost", "Cost", "Dollars per million samples"),

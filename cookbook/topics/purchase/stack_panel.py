@@ -15,8 +15,8 @@ from cookbook.catalog.fields import Amount
 from cookbook.catalog.prices import BOUGHT
 from cookbook.charts import devices
 from cookbook.charts.look import row_order
-from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five
-from cookbook.panels.options import networks, picture_control, printed
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, picture_control
+from cookbook.panels.options import networks, printed
 from cookbook.panels.shell import Off, Panel, Picture, View, panel_call
 from cookbook.panels.text import KILO, counted, dollar_range, duration, in_words, percent
 from cookbook.topics.costs.cost import UNVALIDATED

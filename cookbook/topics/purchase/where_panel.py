@@ -17,7 +17,7 @@ from cookbook.catalog.prices import BOUGHT, RENT
 from cookbook.catalog.refusals import NOT_ALLOWED, refused
 from cookbook.charts import devices as charts
 from cookbook.charts.look import MONEY_PARTS, row_order
-from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, picture_control, powers_of_two
 from cookbook.panels.options import (
     SOME_LAYERS,
     Network,
@@ -29,7 +29,6 @@ from cookbook.panels.options import (
     model_control,
     named_model,
     networks,
-    picture_control,
     printed,
     rounded,
     title_of,

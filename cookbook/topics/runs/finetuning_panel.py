@@ -18,7 +18,7 @@ from cookbook.catalog.refusals import Refused
 from cookbook.charts import models as charts
 from cookbook.charts.look import MEMORY_PARTS, PHASE_PARTS, row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels.controls import Choice, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.controls import Choice, Control, Slider, one_two_five, powers_of_two, price_control
 from cookbook.panels.options import (
     Device,
     Network,
@@ -30,7 +30,6 @@ from cookbook.panels.options import (
     model_control,
     model_of,
     networks,
-    price_control,
     rounded,
 )
 from cookbook.panels.shell import Panel, Part, Picture, View, device_text, model_text, panel_call, sources_of_case

@@ -18,7 +18,7 @@ from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts.look import TIME_PARTS, row_order
 from cookbook.evidence import evaluation
 from cookbook.hardware import machine
-from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, powers_of_two
+from cookbook.panels.controls import Choice, Combo, Control, Option, Slider, picture_control, powers_of_two
 from cookbook.panels.options import (
     SOME_LAYERS,
     Device,
@@ -32,7 +32,6 @@ from cookbook.panels.options import (
     named_device,
     named_model,
     networks,
-    picture_control,
     rounded,
     step_parts,
     title_of,

@@ -19,7 +19,15 @@ from cookbook.catalog.refusals import Refused
 from cookbook.charts import models as memory_charts
 from cookbook.charts.look import row_order
 from cookbook.hardware import Accelerator
-from cookbook.panels.controls import Choice, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.controls import (
+    Choice,
+    Control,
+    Slider,
+    one_two_five,
+    picture_control,
+    powers_of_two,
+    price_control,
+)
 from cookbook.panels.options import (
     Device,
     assumed,
@@ -31,8 +39,6 @@ from cookbook.panels.options import (
     named_device,
     named_model,
     networks,
-    picture_control,
-    price_control,
     rounded,
     step_parts,
 )

@@ -16,7 +16,7 @@ from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.fields import Amount
 from cookbook.catalog.refusals import Refusal, Refused
 from cookbook.charts.look import TIME_PARTS, row_order
-from cookbook.panels.controls import Choice, Combo, Control, Slider, powers_of_two
+from cookbook.panels.controls import Choice, Combo, Control, Slider, picture_control, powers_of_two
 from cookbook.panels.options import (
     Network,
     assumed,
@@ -26,7 +26,6 @@ from cookbook.panels.options import (
     model_control,
     named_model,
     networks,
-    picture_control,
     printed,
     title_of,
 )

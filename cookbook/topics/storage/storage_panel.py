@@ -18,7 +18,7 @@ from cookbook.catalog.fields import Amount
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.charts.look import nice_ceiling, row_order
 from cookbook.panels import options, shell
-from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, powers_of_two
+from cookbook.panels.controls import Choice, Combo, Control, Slider, one_two_five, picture_control, powers_of_two
 from cookbook.panels.options import Device, Network
 from cookbook.panels.shell import Panel, Part, Picture, View
 from cookbook.panels.text import Source, capital, counted, in_words, percent, short_name
@@ -137,14 +137,7 @@ def _controls() -> tuple[Control, ...]:
             own=options.OWN_BYTES,
             tooltip="Data set of an epoch",
         ),
-        Combo(
-            "model",
-            group="Workload",
-            options=(*options.networks(), *options.benchmarks()),
-            own=options.own_work(),
-            plain=options.plain_work,
-            tooltip="Network to train; its predicted step sets the demand",
-        ),
+        options.work_control(),
         options.device_control("system", "Accelerator", options.accelerators(), "Accelerator that computes the steps"),
         Slider("accelerators", group="Hardware", stops=powers_of_two(0, 10), tooltip="Total number in all hosts"),
         Combo("storage", group="Hardware", options=options.storages(), tooltip="Storage of the data set"),
@@ -203,7 +196,7 @@ def _controls() -> tuple[Control, ...]:
             more=True,
             tooltip="Whether training waits for the write",
         ),
-        options.picture_control(
+        picture_control(
             ("chain", "Chain", "Rate of each stage"),
             ("changes", "What to change first", "Rate after each change alone"),
             ("scaling", "More accelerators", "Utilisation on the same storage"),
