@@ -22,14 +22,17 @@ TENTH, NINETIETH = 0.1, 0.9
 # Lower bound of the spread of log times around a fit, since clocks and caches vary this much.
 MIN_SPREAD = 0.01
 FEWEST_SIZES = 3
-# Name of each benchmark's constant where all its cases are one constant.
-RATES = {
-    "disk sequential": "sequential reads",
-    "disk random": "random reads",
-    "jpeg decode": "JPEG decode",
-    "host copy": "copy from the host",
-    "all-reduce": "all-reduce",
-    "convolution": "convolution",
+# Benchmarks of single operations, and how the names of their constants begin.
+CONSTANTS = {
+    "matmul": "matmul of",
+    "memory": "memory bandwidth,",
+    "launch": "start of an operation,",
+    "disk sequential": "sequential reads,",
+    "disk random": "random reads,",
+    "jpeg decode": "JPEG decode,",
+    "host copy": "copy from the host,",
+    "all-reduce": "all-reduce,",
+    "convolution": "convolution,",
 }
 
 
@@ -78,29 +81,16 @@ def rate(row: Mapping[str, Any], seconds: float) -> float:
 
 def figures(report: Report) -> list[Figure]:
     """Return constants of the device from a report's single operations: asymptotes first, then each size and case."""
-    rows = [row for row in report.rows if row["benchmark"] in (*RATES, "matmul", "memory", "launch")]
+    rows = [row for row in report.rows if row["benchmark"] in CONSTANTS]
     constants = []
     for name in formats(rows):
         constants += _asymptote(report, name, [row for row in rows if _square(row, name)])
     for row in rows:
         slow, fast = sorted(rate(row, seconds) for seconds in spread_of(row))
         value = rate(row, seconds_of(report, row))
-        constant = {"matmul": "matmul of", "memory": "memory bandwidth,", "launch": "start of an operation,"}.get(
-            row["benchmark"], f"{RATES.get(row['benchmark'], '')},"
-        )
-        details = ", ".join(filter(None, [row["case"], row.get("method")]))
-        constants.append(
-            Figure(
-                f"{constant} {details}",
-                row.get("number_format") or "",
-                value,
-                min(slow, value),
-                max(fast, value),
-                row["unit"],
-                1,
-                "a row",
-            )
-        )
+        name = f"{CONSTANTS[row['benchmark']]} {', '.join(filter(None, [row['case'], row.get('method')]))}"
+        ends = (min(slow, value), max(fast, value))
+        constants.append(Figure(name, row.get("number_format") or "", value, *ends, row["unit"], 1, "a row"))
     return constants
 
 
