@@ -32,6 +32,7 @@ Row = tuple[str, str, str]
 Section = tuple[str, list[Row]]
 LONGEST_QUESTION, LONGEST_NOTE, LONGEST_DATE = 300, 10_000, 10  # letters
 CODE = "Code that reproduces it"
+BEFORE_CHART = ("Decision", "Answer", "Note")  # sections of a report that stand before its chart
 MOST_ROWS, LONGEST_PICTURE = 15, 6_000_000  # of a table in a report; letters of its chart
 PICTURE = "data:image/png;base64,"
 # What Markdown gives a meaning anywhere in a line; what it would read as a heading or a list stands behind a label.
@@ -132,21 +133,16 @@ class Record(anywidget.AnyWidget):
         if self._panel is None:
             return _body(self.sections(), 2)
         with self._panel.decided():
-            first, rest = self._split()
+            sections = self.sections()
             table, words = _table(self._panel), escape(self._panel.view.picture.title)
-        inputs, more = rest[:1], rest[1:]
+        first = [section for section in sections if section[0] in BEFORE_CHART]
+        inputs, *more = (section for section in sections if section[0] not in BEFORE_CHART)
         chart = f'<img src="{picture}" alt="{words}">' if _is_picture(picture) else ""
         behind = f"{table}\n{_body(more, 2)}"
         return (
-            f"{_body(first, 2)}\n{chart}\n<div class='inputs'>{_body(inputs, 2)}</div>\n"
+            f"{_body(first, 2)}\n{chart}\n<div class='inputs'>{_body([inputs], 2)}</div>\n"
             f"<details><summary>Table, assumptions, code and sources</summary>\n{behind}</details>"
         )
-
-    def _split(self) -> tuple[list[Section], list[Section]]:
-        """Sections that stand before the chart, the reader's own words among them, and those after it."""
-        early = ("Decision", "Answer", "Note")
-        every = self.sections()
-        return [each for each in every if each[0] in early], [each for each in every if each[0] not in early]
 
     def receive(self, message: Mapping[str, Any]) -> None:
         """Send the file that the browser asks for, or say why there is none; also what a test sends."""
@@ -254,19 +250,15 @@ def _is_picture(text: str) -> bool:
 def _table(panel: Panel) -> str:
     """The first rows of a panel's table, with how many there are."""
     head, rows, count = panel.printed(MOST_ROWS)
+    if not rows:
+        return ""
     lines = [
         "".join(f"<td{' class=whole' * (len(cell) <= SHORT_CELL)}>{escape(cell)}</td>" for cell in row) for row in rows
     ]
     title = "".join(f'<th scope="col">{escape(name)}</th>' for name in head)
     more = f", the first {len(rows)} of {count:,} rows" if count > len(rows) else ""
-    return (
-        (
-            f'<h2>Table{more}</h2><div class="wide"><table><tr>{title}</tr><tr>{"</tr><tr>".join(lines)}</tr></table>'
-            "</div>"
-        )
-        if rows
-        else ""
-    )
+    body = "</tr><tr>".join(lines)
+    return f'<h2>Table{more}</h2><div class="wide"><table><tr>{title}</tr><tr>{body}</tr></table></div>'
 
 
 def _problem(question: str, note: str, day: str) -> str:
