@@ -17,6 +17,7 @@ from cookbook import hardware
 from cookbook.catalog import constant
 from cookbook.catalog.calls import keywords
 from cookbook.catalog.fields import Amount
+from cookbook.catalog.prices import HOUR, MONTH
 from cookbook.catalog.refusals import refusal_of
 from cookbook.charts import devices as cost_charts
 from cookbook.charts.look import TIME_PARTS, longest_row, row_order
@@ -54,7 +55,6 @@ from cookbook.panels.text import (
     undecided,
 )
 from cookbook.prediction.api import generate
-from cookbook.topics.costs.cost import HOUR, MONTH
 from cookbook.topics.devices.comparison import Lead, evidence, lead
 from cookbook.topics.serving import charts
 from cookbook.topics.serving.engines import engine_costs

@@ -14,11 +14,12 @@ import numpy as np
 
 from cookbook import units
 from cookbook.catalog import constant
+from cookbook.catalog.prices import HOUR, Price
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.formulas.serving import held_tokens, service_latencies
 from cookbook.prediction.kinds.serving_memory import REQUEST_TOO_LONG
 from cookbook.prediction.measurements import Measurement
-from cookbook.topics.costs.cost import HOUR, Price, machine_power, power_watts
+from cookbook.topics.costs.cost import machine_power, power_watts
 from cookbook.topics.serving.engines import (
     Batching,
     EngineOptions,
