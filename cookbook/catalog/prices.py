@@ -125,10 +125,12 @@ class Keyed(Protocol):
     """A record of the catalogue, or of the reader's own."""
 
     @property
-    def key(self) -> str: ...
+    def key(self) -> str:
+        """The name in the catalogue."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name as printed."""
 
 
 # A device: by name, or a record of the reader's own, which has a key.

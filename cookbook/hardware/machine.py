@@ -97,7 +97,7 @@ class Machine(ByFigures):
 
     @property
     def priced(self) -> str | Accelerator:
-        """What has a price: the server, else the accelerator."""
+        """The server, else the accelerator: what prices are stated of."""
         return self.server or self.accelerator
 
     def python(self) -> str:

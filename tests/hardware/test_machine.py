@@ -208,7 +208,7 @@ def test_a_faster_link_makes_a_faster_ring(rate, more):
     assert slow.ring_link <= fast.ring_link <= fast.link
 
 
-@pytest.mark.parametrize("name", ["dgx-h10", "p5.48xlarg", "h100-smx", "", "abc", "x" * 100_000, "dgx-h100" + "-" * 90])
+@pytest.mark.parametrize("name", ["dgx-h10", "p5.48xlarg", "h100-smx", "abc", "x" * 100_000, "dgx-h100" + "-" * 90])
 def test_an_unknown_name_gives_the_nearest_three_of_all_tables(name, within):
     with within(6), pytest.raises(UnknownName) as refused:
         machine(name)

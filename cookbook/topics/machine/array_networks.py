@@ -101,7 +101,7 @@ def _dense(make: Maker, arguments: Mapping[str, Any]) -> Layer:
 
 def _alexnet(make: Maker, arguments: Mapping[str, Any]) -> Layer:
     layers, channels = list[Layer](), 3
-    for sizes in convnets.ALEXNET[arguments["variant"]][1]:
+    for sizes in convnets.alexnet_layers(arguments["variant"])[1]:
         if len(sizes) == 2:
             layers.append(MaxPool(*sizes))
         else:

@@ -62,7 +62,7 @@ def input_shape(record: zoo.Workload, batch: int, seq: int) -> tuple[int, ...]:
         return batch, seq
     if record.builder == DENSE:
         return batch, int(record.arguments.get("inputs", DENSE_SIZES["inputs"]))
-    size = convnets.ALEXNET[record.arguments.get("variant", "grouped")][0] if record.builder == ALEXNET else 224
+    size = convnets.alexnet_layers(record.arguments.get("variant", "grouped"))[0] if record.builder == ALEXNET else 224
     return batch, 3, size, size
 
 
@@ -117,9 +117,8 @@ def _classifier(nn: Any, inputs: int, classes: int = 1000) -> list[Any]:
 
 def _alexnet(torch: Any, arguments: Mapping[str, Any]) -> Any:
     nn, layers, channels = torch.nn, [], 3
-    _, column = convnets.ALEXNET[arguments.get("variant", "grouped")]
-    for layer in column:
-        if layer == ("lrn",):
+    for layer in convnets.alexnet_layers(arguments.get("variant", "grouped"))[1]:
+        if layer == convnets.LRN:
             layers.append(nn.LocalResponseNorm(5))
         elif len(layer) == 2:
             layers.append(nn.MaxPool2d(*layer))

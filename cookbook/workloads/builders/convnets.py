@@ -54,13 +54,18 @@ ALEXNET: dict[str, tuple] = {
 }
 
 
-def alexnet(variant: str = "grouped", image: int | None = None, classes: int = 1000) -> Ops:
-    """Build AlexNet: grouped (2012), ungrouped, pool_first (CaffeNet), one_column (2014) or tf."""
+def alexnet_layers(variant: str = "grouped") -> tuple[int, list[tuple]]:
+    """Return the side of an image, and convolutions and pools as `_column` takes them."""
     size, first, second, between, widths, groups = variant_of(ALEXNET, variant, "variant")
     last = [(width, 3, 1, 1, group) for width, group in zip(widths, groups, strict=True)]
+    return size, [first, *between, second, *between, *last, POOL]
+
+
+def alexnet(variant: str = "grouped", image: int | None = None, classes: int = 1000) -> Ops:
+    """Build AlexNet: grouped (2012), ungrouped, pool_first (CaffeNet), one_column (2014) or tf."""
+    size, layers = alexnet_layers(variant)
     t = Trace()
-    x = t.image(3, image or size, image or size)
-    x = _column(t, x, [first, *between, second, *between, *last, POOL])
+    x = _column(t, t.image(3, image or size, image or size), layers)
     return _fully_connected(t, x, (4096, 4096), classes)
 
 
