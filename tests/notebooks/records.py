@@ -7,6 +7,7 @@ import nbformat
 import pandas as pd
 from bs4 import BeautifulSoup
 
+NUMBER = r"((?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?|inf)"
 FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 # PyTorch's own attention is FlashAttention 2.
 WAYS = {"megatron-core": {}, "torchtitan": {}, "PyTorch FSDP": dict(attention="flash2")}
@@ -52,4 +53,6 @@ def decision(number: str, cell: str = "decision") -> dict[str, str]:
 
 def interval(text: str) -> list[float]:
     """Return point, low and high of a text such as "8,000 (0 to 57,000)"."""
-    return [float(figure.replace(",", "")) for figure in re.fullmatch(r"(\S+) \((\S+) to (\S+)\)", text).groups()]
+    return [
+        float(figure.replace(",", "")) for figure in re.fullmatch(rf"{NUMBER} \({NUMBER} to {NUMBER}\)", text).groups()
+    ]

@@ -98,7 +98,7 @@ def test_the_repeats_compare_two_dates_of_equal_software():
     assert f"six settings of MPT 7B differ by {seven.min():.0f} to {seven.max():.0f} %" in words
     assert len(seven) == 6
     assert round(100 * tenth - 100) == int(re.search(r"more than about (\d+) %", words)[1])
-    assert ("every setting was faster the second time" in words) == faster
+    assert faster and "every setting was faster the second time" in words
     assert "repeated settings only on A100s, with one run in mid-2023 and one in January 2024" in words
     assert int(table("07", "noise").loc[PUBLISHER].iloc[0]) == 55
 

@@ -165,7 +165,8 @@ def test_the_load_test_is_that_of_the_order():
         users / (pause + int(reply) * slow / 1e3) / many, rel=0.02
     )
     assert f"{users:,.0f} / (30 s + TTFT + {int(reply) - 1} TPOT) / {many} requests/s" in test
-    assert float(flags["num-prompts"]) / float(flags["request-rate"]) > 5 * 60  # longer than ramp-up and drain [s]
+    seconds = float(flags["num-prompts"]) / float(flags["request-rate"])
+    assert 5 * 60 < seconds < 15 * 60  # longer than ramp-up and drain
     assert flags["metric-percentiles"] == re.search(r"at p(\d+)", stack)[1]
     assert f"checkpoint of {stack.split(',')[0]}" in test
     assert f"{many} × h100-sxm are enough if" in test
@@ -180,5 +181,5 @@ def test_the_price_of_output_tokens_says_that_prompts_are_charged_separately():
     reply = int(re.search(r"\+ (\d+) tokens", decision("10")["Stack"])[1])
     price = next(name for name in sizes if "per million output tokens" in name)
     paid = [float(usd) / (3600 * load * reply / 1e6) for usd in sizes["price [$ per hour]"]]
-    below = all(float(each) < 0.8 * whole for each, whole in zip(sizes[price], paid, strict=True))
-    assert below == ("prompts extra" in price)
+    assert all(float(each) < 0.8 * whole for each, whole in zip(sizes[price], paid, strict=True))
+    assert "prompts extra" in price
