@@ -62,11 +62,11 @@ __all__ = [
 
 P = ParamSpec("P")
 R = TypeVar("R")
-# Types of public arguments: a number in SI, or text with its unit such as "80 GB/s"; several of them, read entry by
-# entry, of which None is not given; and names.
+# Types of public arguments: a number in SI, of a panel in the unit of its control, or text such as "80 GB/s"; several
+# of them, read entry by entry, of which None is not given; and names.
 Amount = float | str
 Amounts = Amount | Sequence[Amount | None] | np.ndarray
-Names = str | Sequence[str | None]
+Names = str | Sequence[str | None] | np.ndarray
 
 # Most devices, sequences of one step and tokens of a sequence that a run may have; most values in one list.
 MAX_DEVICES, MAX_SEQUENCES, MAX_TOKENS, MAX_ENTRIES = 2**20, 2**30, 2**27, 1024
@@ -387,7 +387,7 @@ class Field:
         return value
 
     def _name(self, value: Any) -> str:
-        """Return a name as it is: who looks it up says which are nearest."""
+        """Return a name as it is: who looks it up says which are nearest. An entry with `gaps` may be empty."""
         if not isinstance(value, str) or not (value or self.gaps):
             raise self.refuse(value, f"is no {self.what}")
         return value

@@ -97,7 +97,7 @@ class Machine(ByFigures):
 
     @property
     def priced(self) -> str | Accelerator:
-        """The server, else the accelerator: what prices are stated of."""
+        """The server, else the accelerator: what prices are stated for."""
         return self.server or self.accelerator
 
     def python(self) -> str:

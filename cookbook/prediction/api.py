@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -96,7 +96,7 @@ class Plan:
     cp: Amounts | None = None
     ep: Amounts | None = None
     zero: Amounts | None = None
-    sequence_parallel: bool | Sequence[bool] | None = None
+    sequence_parallel: bool | Amounts | None = None
     recompute: Amounts | None = None
     attention: Names | None = None
     pipeline_schedule: Names | None = None

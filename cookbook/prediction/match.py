@@ -218,7 +218,7 @@ class StorageMatch(Result):
     **columns(KIND, "checkpoint_interval", "checkpoint_bytes", "asynchronous", "bar", "precision", "software"),
 )
 def match_storage(
-    workload: Workload | Estimate | Amounts | None,
+    workload: Workload | Estimate | Amounts | Sequence[Workload] | None,
     system: Systems | None,
     storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
     data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
@@ -233,7 +233,7 @@ def match_storage(
     network: Amounts | None = None,
     link: Names | None = None,
     sharers: Amounts | None = None,
-    pinned: bool | Sequence[bool] | None = None,
+    pinned: bool | Amounts | None = None,
     remote: Amounts | None = None,
     prefetch: Amounts | None = None,
     variation: Amounts | None = None,

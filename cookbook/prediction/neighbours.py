@@ -54,7 +54,7 @@ class Runs:
     amounts: Mapping[str, np.ndarray] = field(default_factory=dict)
 
     def distinct(self, size: int) -> tuple[Runs, np.ndarray]:
-        """Return the distinct runs among `size` rows, and for each row the index of its run."""
+        """Return the distinct runs among `size` rows, without amounts, and for each row the index of its run."""
         joined = together(*map(_column, self.labels.values()))
         levels = zip(*joined.levels, strict=True)
         labels = {name: coded(values) for name, values in zip(self.labels, levels, strict=True)}

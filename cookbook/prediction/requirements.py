@@ -319,6 +319,7 @@ def requirements(
 
 def checked_batch(batch: Any) -> np.ndarray:
     """Return batches as floats; a bad scalar raises, a bad entry of an array becomes NaN."""
+    units.size_within("batch", batch)
     if np.ndim(batch := _array(batch)) == 0:
         return np.asarray(float(BATCH.read(batch)))
     if batch.ndim > 1 or batch.size == 0:

@@ -311,7 +311,7 @@ def _not_for(device: Accelerator, name: str, kind: str) -> str:
 def of_machines(
     pairs: Coded, software: Coded, kind: str, assumed: list[Any]
 ) -> tuple[Coded, dict[str, Coded], dict[str, np.ndarray]]:
-    """Return devices, their keys with the level of software, and its numbers, of machines with number formats."""
+    """Return the device of each machine and number format, its keys with the software level, and numbers of that."""
     devices = Coded(pairs.codes, tuple(rates(*level, kind) for level in pairs.levels))
     keys = {name: devices.map(attrgetter(field)) for name, field in RATE_KEYS}
     keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))

@@ -324,6 +324,21 @@ def test_what_stands_for_no_record_is_refused(place):
     assert not failed, "\n".join(failed)
 
 
+@pytest.mark.parametrize(
+    "place", [f"{name}.batch" for name in ("requirements", "roofline_table", "generate", "forward_pass")]
+)
+def test_a_range_without_end_is_refused_before_it_is_listed(place):
+    name, _, argument = place.partition(".")
+    with pytest.raises(ValueError, match="at most 10,000,000"):
+        functions()[name](**base(name, functions()[name]) | {argument: range(10**12)})
+
+
+@pytest.mark.parametrize("name", ["finetune", "generate", "plan_run", "search", "serve", "train_step"])
+def test_a_blank_number_format_is_the_usual_one(name):
+    function, given = functions()[name], base(name, functions()[name])
+    assert repr(function(**given | {"precision": ""})) == repr(function(**given))
+
+
 @pytest.mark.parametrize("place", OUTSIDE)
 def test_ranges_are_those_that_were_written_down(place):
     name, _, argument = place.partition(".")

@@ -135,7 +135,7 @@ class Diagnosis(Result):
     path=Field.record(str, Path, Reading, many=True, entries=MAX_FILES, what="file", give="files of one run"),
     model=MODEL,
     accelerator=SYSTEMS,
-    precision=Field.named("number_formats"),
+    precision=Field.named("number_formats", blank=True),
     pattern=Field.text(1000),
     stretches=Field.count(high=MAX_STRETCHES),
     **columns("training_transformer", *(name for name in PLAN if name != "fabric")),

@@ -277,7 +277,7 @@ def _report(report: Any) -> Report:
 
 
 def sheet(report: Report, like: str | Accelerator | None = None) -> tuple[Accelerator, str]:
-    """Return the datasheet device of a report's machine, and its name in the report where the catalogue has none such.
+    """Return the datasheet device of a report's machine, and its name in the report where the catalogue lacks it.
 
     Then the device is the nearest of the catalogue. Of a processor, the share of its cores that computed, of its peaks
     and of its memory bandwidth.

@@ -18,7 +18,7 @@ from cookbook.topics.purchase.places import PRIVACY
 from cookbook.topics.purchase.stack_sizes import told_time
 
 TOLERANCE = 1e-9
-# Limits of an amount: its unit, what may be done, and what is against a stack that takes more.
+# Limits of an amount: its unit, the verb of the remedy, and the reason against a stack that exceeds it.
 AMOUNTS = {
     "power": ("W", "allow", "its machines are rated for {} on your own premises"),
     "deadline": ("s", "allow", "too late: a run takes {}"),
@@ -33,7 +33,7 @@ def run_seconds(frame: Any) -> Any:
 
 
 def _amounts(frame: pd.DataFrame, name: str) -> pd.Series:
-    """Return what stacks take of a limit."""
+    """Return the amount of each stack that a limit bounds."""
     columns = {"power": "watts", "latency": "latency", "budget": "usd"}
     return run_seconds(frame) if name == "deadline" else frame[columns[name]]
 

@@ -228,7 +228,7 @@ def step_parts(
 
 
 def part_rows(labels: Iterable[str], parts: pd.DataFrame, beside: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return the frame of `step_parts`: a row of `parts` for each label, with what is `beside` it once, at compute."""
+    """Return the frame of `step_parts`: rows of `parts` for each label, that of compute with `beside`."""
     rows = zip(labels, parts.to_dict("records"), beside, strict=True)
     return pd.DataFrame(
         [

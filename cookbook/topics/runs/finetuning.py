@@ -282,7 +282,7 @@ class FineTuning(Result):
     global_batch=Field.count(high=MAX_SEQUENCES),
     recompute=Field.choice(*RECOMPUTE, many=True),
     zero=Field.choice(*ZERO, many=True),
-    precision=Field.named("number_formats"),
+    precision=Field.named("number_formats", blank=True),
     software=Field.text(),
     hourly=USD_PER_HOUR,
     way=WAY,
@@ -330,8 +330,8 @@ def finetune(
     ----------
     model : str or Workload
         A language model of the zoo, or one with changed arguments.
-    accelerator : str or Accelerator
-        An accelerator or a server of the catalogue, or the reader's own accelerator.
+    accelerator : str, Accelerator or Machine
+        An accelerator, a server or a cloud instance of the catalogue, or the reader's own record.
     tokens : float or str, optional
         Tokens of the data set, such as ``2e7`` or ``"20 M"``; without them there are no hours and no USD.
     method : str or sequence of str

@@ -315,8 +315,8 @@ def search(
     ----------
     model : str or Workload
         A language model of the zoo, or one with changed arguments (``cb.model("llama2_7b", depth=40)``).
-    accelerator : str or Accelerator
-        An accelerator or a server of the catalogue, or an accelerator with some figures changed.
+    accelerator : str, Accelerator or Machine
+        An accelerator, a server or a cloud instance of the catalogue, or the reader's own record.
     devices : int or sequence of int
         Devices to use, at most 1,048,576; several numbers are searched together.
     global_batch : int

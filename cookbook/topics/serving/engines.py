@@ -75,7 +75,7 @@ ENGINE: dict[str, Field | Row] = {
     "pp": Field.count(high=64),
     "ep": Field.count(high=1024),
     **{name: Field.row(name, "inference") for name in ("acceptance", "drafted", "prefix_hit")},
-    "precision": Field.named("number_formats"),
+    "precision": Field.named("number_formats", blank=True),
     **dict.fromkeys(("weights_format", "kv_format", "software"), Field.text()),
     "max_sequences": Field.count(high=8192),
     "chunk": Field.count(high=1 << 17),

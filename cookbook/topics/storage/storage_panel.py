@@ -61,7 +61,7 @@ PARTS = {
 
 
 def storage(
-    data: Amount = "imagenet-1k",
+    data: str | float = "imagenet-1k",
     model: Network | float = "resnet50",
     system: Device = "h100-sxm",
     accelerators: Amount = 8,
