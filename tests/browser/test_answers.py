@@ -45,6 +45,13 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
         return answers(tmp_path_factory.mktemp("answers"), executor=executor)
 
 
+def visit(page: Any, address: str) -> None:
+    """Load the page anew at an address, until its first answer is there: the data are unpacked after the load."""
+    page.goto("about:blank")
+    page.goto(address)
+    page.locator("#answer h2").wait_for()
+
+
 def drawn_states(choices: Choices, count: int, devices: list[str]) -> list[tuple[str, dict[str, str]]]:
     """Return questions with random values of their choices, and of the price on some."""
     draw = random.Random(count)
@@ -146,7 +153,7 @@ def compare(page: Any, states: list[tuple[str, dict[str, str]]]) -> None:
 
 
 def test_thirty_states_are_those_of_the_package(page, small):
-    page.goto(small)
+    visit(page, small)
     compare(page, drawn_states(FEW, FEWER_STATES, [*FEW.devices]))
     assert not page.problems and not page.outside
 
@@ -154,7 +161,7 @@ def test_thirty_states_are_those_of_the_package(page, small):
 def test_an_answer_is_there_at_once_and_the_address_restores_any_other(page, small):
     asked = []
     page.on("request", lambda request: asked.append(request.url))
-    page.goto(small)
+    visit(page, small)
     expected = runs_expected({"on": "rtx-4090", "request": "1024-128", "weights": "widest"})
     assert page.locator(BIG).inner_text() in expected["headline"]
     page.get_by_role("combobox", name="Device").focus()
@@ -183,15 +190,14 @@ def test_an_answer_is_there_at_once_and_the_address_restores_any_other(page, sma
     expect(page.get_by_role("combobox", name="Device")).to_have_value("H100 SXM5 80GB")
     page.go_back()
     expect(page.get_by_role("radio", name="1,024 + 128")).to_be_checked()
-    page.goto("about:blank")
-    page.goto(address)
+    visit(page, address)
     expect(page.locator(BIG)).to_have_text(f"{expected['output'][0]} per million output tokens")
     expect(page.get_by_label("USD per device-hour")).to_have_value("2.5")
     assert {url.partition("#")[0] for url in asked} == {small} and not page.problems
 
 
 def test_a_device_without_a_row_gets_the_question_the_nearest_rows_and_the_command(page, small):
-    page.goto(small)
+    visit(page, small)
     page.get_by_role("combobox", name="Device").fill("Voodoo 3")
     page.keyboard.press("Enter")
     assert "no row for “Voodoo 3”" in page.locator("#answer h2").inner_text()
@@ -201,8 +207,7 @@ def test_a_device_without_a_row_gets_the_question_the_nearest_rows_and_the_comma
     assert page.locator(".command code").inner_text() == "cookbook what-runs --memory 24 --bandwidth 900"
     page.get_by_role("button", name="GeForce RTX 4090").click()
     assert "RTX 4090" in page.locator("#answer h2").inner_text()
-    page.goto("about:blank")
-    page.goto(f"{small}#q=cost&on=voodoo&price=many")
+    visit(page, f"{small}#q=cost&on=voodoo&price=many")
     assert "no device “voodoo”" in page.get_by_role("alert").inner_text()
     assert "is no price" in page.locator("#price-note").inner_text()
 
@@ -214,8 +219,7 @@ def test_the_browser_s_own_device_is_only_suggested(page, small):
     for text, shown in (("NVIDIA H100 SXM5 80GB", True), ("A device that nobody lists", False)):
         other = page.context.new_page()
         other.add_init_script(named % text)
-        other.goto(small)
-        other.wait_for_function("() => document.querySelector('#answer h2')")
+        visit(other, small)
         chip = other.get_by_role("button", name="This browser reports")
         if shown:
             chip.click()
@@ -229,22 +233,20 @@ def test_the_browser_s_own_device_is_only_suggested(page, small):
 def test_every_question_fits_a_phone_and_has_no_barrier(page, small, scheme):
     page.emulate_media(color_scheme=scheme)
     for part in (*PARTS, "runs&on=voodoo"):
-        page.goto("about:blank")
-        page.goto(f"{small}#q={part}")
+        visit(page, f"{small}#q={part}")
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 850})
             assert not page.evaluate(TOO_WIDE), f"{part} scrolls sideways at {width} px"
         page.evaluate("() => document.querySelectorAll('details').forEach(each => { each.open = true; })")
         assert Axe().run(page).response["violations"] == [], part
-    page.goto("about:blank")
-    page.goto(f"{small}?embed=1#q=cost")
+    visit(page, f"{small}?embed=1#q=cost")
     assert not page.locator("h1").is_visible() and page.locator(BIG).is_visible()
     assert Axe().run(page, context="#card").response["violations"] == []
 
 
 @pytest.mark.all
 def test_what_is_shown_is_what_is_saved_and_copied(page, small):
-    page.goto(small)
+    visit(page, small)
     page.evaluate("() => { navigator.clipboard.writeText = async (text) => { window.copied = text; }; }")
     page.get_by_label("Find a model").fill("llama 3")
     with page.expect_download() as saved:
@@ -264,7 +266,7 @@ def test_what_is_shown_is_what_is_saved_and_copied(page, small):
 def test_a_thousand_states_of_the_whole_page_are_those_of_the_package(page, whole):
     assert whole.stat().st_size <= LARGEST, f"{whole.stat().st_size:,} bytes"
     choices = every_choice()
-    page.goto(whole.as_uri())
+    visit(page, whole.as_uri())
     stored = page.evaluate("() => document.getElementById('data').textContent")
     devices = json.loads(gzip.decompress(b64decode(stored)))["runs"]["axes"][0][1]
     left_out = set(choices.devices) - set(devices)
