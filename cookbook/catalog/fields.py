@@ -28,7 +28,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from itertools import islice
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, get_args, get_type_hints
 
 import numpy as np
 
@@ -477,12 +477,14 @@ def columns(phase: str, *names: str) -> dict[str, Row]:
 def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Return a decorator that reads the arguments of a function as their fields declare them.
 
-    Signature, docstring and types stay those of the function; a result remembers the call. None is taken as it is where
-    it is the default, and so is "". A default is read as what is given for it, and checked by no one.
+    Docstring and types stay those of the function, and so does its signature, which has the entries of a record in the
+    place of ``**fields: Unpack[Record]``; a result remembers the call. None is taken as it is where it is the default,
+    and so is "". A default is read as what is given for it, and checked by no one.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
-        parameters = inspect.signature(function).parameters
+        signature = _listed(function)
+        parameters = signature.parameters
         names = tuple(
             name for name, parameter in parameters.items() if parameter.kind == parameter.POSITIONAL_OR_KEYWORD
         )
@@ -537,9 +539,26 @@ def checked(**declarations: Field | Row) -> Callable[[Callable[P, R]], Callable[
             return answer
 
         call.declared = all_fields  # type: ignore[attr-defined]
+        call.__signature__ = signature  # type: ignore[attr-defined]
         return call
 
     return decorate
+
+
+def _listed(function: Callable[..., Any]) -> inspect.Signature:
+    """Return a signature with the entries of a record in the place of ``**fields: Unpack[Record]``, as editors do."""
+    signature = inspect.signature(function)
+    own = [parameter for parameter in signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
+    for rest in signature.parameters.values():
+        if rest.kind == rest.VAR_KEYWORD and str(rest.annotation).startswith("Unpack"):
+            (record,) = get_args(get_type_hints(function)[rest.name])
+            entries = record.__annotations__.items()
+            kind = inspect.Parameter.KEYWORD_ONLY
+            more = [
+                inspect.Parameter(name, kind, default=None, annotation=types.__forward_arg__) for name, types in entries
+            ]
+            return signature.replace(parameters=[*own, *more])
+    return signature
 
 
 def _named(declaration: Field | Row, name: str, parameter: inspect.Parameter | None) -> Field:

@@ -26,7 +26,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -39,6 +39,8 @@ from ..units import shown
 
 # Letters of a name that are compared; no table has a longer name.
 NAME_LETTERS = 80
+# Most letters of a list of names in a refusal.
+MAX_LISTED = 200
 SAME_AS_HEADER = "save the file as UTF-8 text with commas, one line a row, and the header as the first line"
 
 
@@ -245,6 +247,34 @@ def nearest(
     (['global_batch'], [])
     """
     return difflib.get_close_matches(str(name)[:letters], known, n=count, cutoff=alike)
+
+
+def check_names(given: Iterable[Any], known: Sequence[str], what: str, noun: str = "argument") -> None:
+    """Refuse the first name that is not known, with those that are, of many the nearest.
+
+    Parameters
+    ----------
+    given, known
+        Names that a caller gave, and all that there are.
+    what, noun : str
+        What has the names, and what they are of it, in words.
+
+    Raises
+    ------
+    ValueError
+        A name that is not known.
+
+    Examples
+    --------
+    >>> check_names(["tp", "patience"], ("tp", "pp"), "layout", "axis")
+    Traceback (most recent call last):
+    ValueError: layout has no axis 'patience'; it has tp, pp
+    """
+    for name in given:
+        if name not in known:
+            listed = f"it has {', '.join(known)}"
+            alike = f"nearest: {', '.join(nearest(name, known, 3))}"
+            raise ValueError(f"{what} has no {noun} {shown(name)}; {listed if len(listed) <= MAX_LISTED else alike}")
 
 
 def likeness(first: str, second: str) -> float:

@@ -16,7 +16,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.fields import Field, checked
-from cookbook.catalog.reading import nearest
+from cookbook.catalog.reading import check_names, nearest
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.evidence import measurement_rows, table_name
 from cookbook.prediction.neighbours import LABEL_COSTS, MAX_DISTANCE, Runs, distances
@@ -231,9 +231,7 @@ def _with_predictions(rows: pd.DataFrame) -> pd.DataFrame:
 def _matching(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
     """Return the rows whose column matches `wanted`."""
     whole = everything()
-    if column not in whole:
-        suggestions = ", ".join(nearest(column, list(COLUMNS), 3))
-        raise ValueError(f"measurements have no column {shown(column)}; nearest: {suggestions}")
+    check_names([column], list(whole), "the frame of measurements", "column")
     if whole[column].dtype == float:
         return rows[_between(rows[column], column, wanted)]
     if isinstance(wanted, (list, tuple)) and not wanted:
@@ -275,9 +273,7 @@ def configuration(near: str | Mapping[str, Any]) -> dict[str, Any]:
             suggestions = ", ".join(nearest(near, everything()["id"].tolist(), 3))
             raise Refused(Refusal(f"no measurement has id = {shown(near)}; nearest: {suggestions}", field="near"))
         return {name: match.iloc[0][name] for name in ASKED}
-    unknown = [name for name in near if name not in ASKED]
-    if unknown:
-        raise Refused(Refusal(f"near has no {shown(unknown[0])}; it takes {', '.join(ASKED)}", field="near"))
+    check_names(near, ASKED, "near", "field")
     fields = dict(near)
     all_rows = everything()
     for name, kind in (("accelerator", "accelerators"), ("model", "models")):

@@ -15,7 +15,7 @@ import pandas as pd
 from cookbook import catalog, units
 from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.fields import Field, checked
-from cookbook.catalog.reading import nearest
+from cookbook.catalog.reading import check_names, nearest
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 
@@ -336,10 +336,7 @@ def _new_name(name: Any) -> str:
 def _values(stated: Mapping[str, Any]) -> dict[str, Any]:
     """Return the stated quantities and words in SI; invalid ones are refused by name."""
     allowed = [*QUANTITIES, *WORDS, *_peak_names()]
-    for name in stated:
-        if name not in allowed:
-            suggestions = ", ".join(nearest(name[:LONGEST_NAME], allowed, 3))
-            raise ValueError(f"accelerator has no field {shown(name)} to change; nearest: {suggestions}")
+    check_names(stated, allowed, "an accelerator", "field")
     return {name: _word(name, value) if name in WORDS else _quantity(name, value) for name, value in stated.items()}
 
 

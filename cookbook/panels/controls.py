@@ -17,7 +17,7 @@ from IPython import get_ipython
 
 from cookbook import catalog, units
 from cookbook.catalog.names import index, normalise
-from cookbook.catalog.reading import nearest
+from cookbook.catalog.reading import check_names, nearest
 from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.catalog.tables import raw as as_text
 from cookbook.panels.text import duration, json_of, listed, pieces
@@ -612,10 +612,8 @@ def from_link(controls: Mapping[str, Control], state: Any, defaults: Mapping[str
     if not isinstance(entries, dict):
         raise ValueError("the state in the link is not a list of controls and values; copy it anew with Copy link")
     values = dict[str, Any]()
+    check_names(entries, list(controls), "the panel of this link", "control")
     for name, raw in entries.items():
-        if name not in controls:
-            has = ", ".join(controls)
-            raise ValueError(f"the link sets {shown(name)}, which this panel does not have; it has {has}")
         try:
             usual = type(raw) is type(defaults[name]) and same(raw, defaults[name])
             values[name] = raw if usual else controls[name].from_link(raw)

@@ -20,6 +20,7 @@ import traitlets
 from cookbook import catalog
 from cookbook.catalog.calls import as_python, keywords
 from cookbook.catalog.files import csv_text
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import NOT_READ, refusal_of
 from cookbook.charts import live
 from cookbook.charts.card import kept, panel_card
@@ -373,9 +374,7 @@ class Panel(anywidget.AnyWidget):
                 self.send({"csv": self.csv(), "file": f"{self.shown['file']}.csv"})
 
     def _checked(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        unknown = [name for name in values if name not in self._controls]
-        if unknown:
-            raise TypeError(f"{self._name} has no control {unknown[0]!r}; it has {', '.join(self._controls)}")
+        check_names(values, list(self._controls), self._name, "control")
         return dict(values)
 
     def _read(self, state: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
 from cookbook import hardware
 from cookbook.catalog import constant
 from cookbook.catalog.fields import Amounts, Field, Names, checked, columns, fields
-from cookbook.catalog.reading import nearest
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Systems
 from cookbook.prediction import request_sets
@@ -27,7 +26,6 @@ from cookbook.prediction.kinds.transformer import KIND as TRANSFORMER
 from cookbook.prediction.kinds.transformer import answers_tokens, is_language_model
 from cookbook.prediction.scenario import Scenario, coded, scenario
 from cookbook.prediction.scenario import checked as column
-from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -36,11 +34,10 @@ USUAL_PROMPT, FIRST_TOKEN = 1024, "first token"
 OFFLOADED = {"optimiser": False, "optimiser to drives": True}
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(TypedDict, total=False):
     """Parallelism configuration of training; every field may be a list, and lists are combined entry by entry.
 
-    What is not given (None) is the default of ``data/schema/scenario.csv``; an estimate reports it in `assumed`.
+    What is not given, or None, is the default of ``data/schema/scenario.csv``; an estimate reports it in `assumed`.
 
     Attributes
     ----------
@@ -86,33 +83,33 @@ class Plan:
         "adam", "adam-8bit", "adafactor", "galore", "lamb", "momentum" or "sgd", beside master weights in 32 bits.
     """
 
-    devices: Amounts | None = None
-    per_node: Amounts | None = None
-    micro_batch: Amounts | None = None
-    global_batch: Amounts | None = None
-    tp: Amounts | None = None
-    pp: Amounts | None = None
-    vp: Amounts | None = None
-    cp: Amounts | None = None
-    ep: Amounts | None = None
-    zero: Amounts | None = None
-    sequence_parallel: bool | Amounts | None = None
-    recompute: Amounts | None = None
-    attention: Names | None = None
-    pipeline_schedule: Names | None = None
-    shard: Amounts | None = None
-    offload: Names | None = None
-    capacity_factor: Amounts | None = None
-    fabric: Names | None = None
-    oversubscription: Amounts | None = None
-    network: Amounts | None = None
-    fine_tuning: Names | None = None
-    rank: Amounts | None = None
-    target_modules: Names | None = None
-    optimiser: Names | None = None
+    devices: Amounts | None
+    per_node: Amounts | None
+    micro_batch: Amounts | None
+    global_batch: Amounts | None
+    tp: Amounts | None
+    pp: Amounts | None
+    vp: Amounts | None
+    cp: Amounts | None
+    ep: Amounts | None
+    zero: Amounts | None
+    sequence_parallel: bool | Amounts | None
+    recompute: Amounts | None
+    attention: Names | None
+    pipeline_schedule: Names | None
+    shard: Amounts | None
+    offload: Names | None
+    capacity_factor: Amounts | None
+    fabric: Names | None
+    oversubscription: Amounts | None
+    network: Amounts | None
+    fine_tuning: Names | None
+    rank: Amounts | None
+    target_modules: Names | None
+    optimiser: Names | None
 
 
-PLAN = tuple(asdict(Plan()))
+PLAN = tuple(Plan.__annotations__)
 # What data parallelism takes as it is, and what only language models may change.
 DATA_PARALLEL = ("micro_batch", "global_batch", "devices", "per_node", "network")
 PARALLEL = tuple(name for name in PLAN if name not in (*DATA_PARALLEL, "zero"))
@@ -124,9 +121,11 @@ ACCELERATORS = Field.named(
     "accelerators", hardware.Accelerator, name="accelerators", many=True, entries=10_000, optional=True
 )
 FORMAT = Field.named("number_formats")
-PLANNED = Field.record(
-    Plan, Mapping, what="plan", give="a dict such as {'devices': 8, 'micro_batch': 64}", optional=True
-)
+PLANNED = Field.record(Mapping, what="plan", give="a dict such as {'devices': 8, 'micro_batch': 64}", optional=True)
+PLAN_FIELDS = {
+    **columns("training_transformer", *(name for name in PLAN if name != "fabric")),
+    "fabric": Field.named("fabrics", many=True, gaps=True, kept=True),
+}
 TRAINING = Field.choice(TRANSFORMER, NETWORK)
 
 
@@ -149,8 +148,7 @@ SYSTEMS = Field.named(
     neighbours=Field.flag(),
     accelerator=SYSTEMS,
     **columns("training_transformer", "software", "precision", "seq"),
-    **columns("training_transformer", *(name for name in PLAN if name != "fabric")),
-    fabric=Field.named("fabrics", many=True, gaps=True, kept=True),
+    **PLAN_FIELDS,
 )
 def train_step(
     model: str | Workload,
@@ -162,7 +160,7 @@ def train_step(
     seq: Amounts | None = None,
     kind: str = "",
     neighbours: bool = True,
-    **changes: Any,
+    **changes: Unpack[Plan],
 ) -> Estimate:
     """Time of one training step, with its interval, bounds, parts and what it rests on.
 
@@ -210,21 +208,6 @@ def train_step(
     return _assuming(step, _taken({"micro_batch": (1, True)})) if blank else step
 
 
-def _with_plan(function: Any) -> inspect.Signature:
-    """Return the signature of a function with the fields of a plan in the place of `**changes`, as editors show it."""
-    signature = inspect.signature(function)
-    own = [parameter for parameter in signature.parameters.values() if parameter.kind != parameter.VAR_KEYWORD]
-    fields_of_plan = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
-        for name, annotation in Plan.__annotations__.items()
-        if name not in signature.parameters
-    ]
-    return signature.replace(parameters=[*own, *fields_of_plan])
-
-
-train_step.__signature__ = _with_plan(train_step)  # type: ignore[attr-defined]
-
-
 def network_of(model: str | Workload) -> Workload:
     """Return a network of the zoo by name, or the reader's own as it is; ValueError for anything else."""
     model = MODEL.read(model, "model")
@@ -239,12 +222,9 @@ def kind_of(network: Workload) -> str:
 def plan_fields(plan: Plan | Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return fields of a plan that are given, by name; `changes` count before those of the plan."""
     plan = PLANNED.read(plan, "plan")
-    stated = {name: getattr(plan, name) for name in PLAN} if isinstance(plan, Plan) else dict(plan or {})
-    columns = {"micro_batch" if name == "batch" else name: value for name, value in {**stated, **changes}.items()}
-    for name in columns:
-        if name not in PLAN:
-            close = ", ".join(nearest(str(name)[:60], PLAN, 3))
-            raise ValueError(f"the plan has no field {shown(name)}; nearest: {close}; it has {', '.join(PLAN)}")
+    stated = {**(plan or {}), **changes}
+    columns = {"micro_batch" if name == "batch" else name: value for name, value in stated.items()}
+    check_names(columns, PLAN, "the plan", "field")
     return {name: value for name, value in columns.items() if value is not None}
 
 

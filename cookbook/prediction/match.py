@@ -7,13 +7,14 @@ from dataclasses import dataclass, field, replace
 from dataclasses import fields as entries
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 import pandas as pd
 
 from cookbook import units
 from cookbook.catalog.fields import Amounts, Field, Names, checked, columns
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.formulas import storage_rates
 from cookbook.hardware import Accelerator, Machine, Systems
@@ -208,44 +209,47 @@ class StorageMatch(Result):
         return plain({name: getattr(self, name) for name in (*(item.name for item in entries(self)), "fits")})
 
 
+class Run(TypedDict, total=False):
+    """Hosts, input and training of `match_storage`; what is left out is the default of the schema."""
+
+    batch: Amounts | None
+    accelerators: Amounts | None
+    hosts: Amounts | None
+    workers: Amounts | None
+    cores: Amounts | None
+    memory: Amounts | None
+    processor: Names | None
+    network: Amounts | None
+    link: Names | None
+    sharers: Amounts | None
+    pinned: bool | Amounts | None
+    remote: Amounts | None
+    prefetch: Amounts | None
+    variation: Amounts | None
+    serial: Amounts | None
+    shuffled: Amounts | None
+    epochs: Amounts | None
+    checkpoint_interval: Amounts | None
+    checkpoint_bytes: Amounts | None
+    asynchronous: Amounts | None
+    bar: Amounts | None
+    precision: Names | None
+    software: Names | None
+
+
 @checked(
     workload=Field.named("models", Workload, Estimate, int, float, optional=True, kept=True, later=True),
     system=Field.named("accelerators", Accelerator, Machine, optional=True, kept=True, later=True),
     storage=Field.named("storage", Mapping, many=True, kept=True),
     data=Field.named("data_sets", Mapping, int, float, optional=True, many=True, kept=True),
-    **columns(KIND, "batch", "accelerators", "hosts", "workers", "cores", "memory", "processor", "network", "link"),
-    **columns(KIND, "sharers", "pinned", "remote", "prefetch", "variation", "serial", "shuffled", "epochs"),
-    **columns(KIND, "checkpoint_interval", "checkpoint_bytes", "asynchronous", "bar", "precision", "software"),
+    **columns(KIND, *Run.__annotations__),
 )
 def match_storage(
     workload: Workload | Estimate | Amounts | Sequence[Workload] | None,
     system: Systems | None,
     storage: str | Mapping[str, Any] | Sequence[str | Mapping[str, Any]],
     data: str | float | Mapping[str, Any] | Sequence[str | Mapping[str, Any]] | None = None,
-    *,
-    batch: Amounts | None = None,
-    accelerators: Amounts | None = None,
-    hosts: Amounts | None = None,
-    workers: Amounts | None = None,
-    cores: Amounts | None = None,
-    memory: Amounts | None = None,
-    processor: Names | None = None,
-    network: Amounts | None = None,
-    link: Names | None = None,
-    sharers: Amounts | None = None,
-    pinned: bool | Amounts | None = None,
-    remote: Amounts | None = None,
-    prefetch: Amounts | None = None,
-    variation: Amounts | None = None,
-    serial: Amounts | None = None,
-    shuffled: Amounts | None = None,
-    epochs: Amounts | None = None,
-    checkpoint_interval: Amounts | None = None,
-    checkpoint_bytes: Amounts | None = None,
-    asynchronous: Amounts | None = None,
-    bar: Amounts | None = None,
-    precision: Names | None = None,
-    software: Names | None = None,
+    **run: Unpack[Run],
 ) -> StorageMatch:
     """Match storage, host and accelerators: stages, bottleneck, utilisation, idle money, and what to change first.
 
@@ -322,13 +326,15 @@ def match_storage(
     >>> found.largest_accelerators, found.bottleneck
     (2.0, 'accelerators')
     """
-    request = scenario(KIND, arguments.columns_of(locals()), arguments.ARGUMENT_NAMES)
-    if request.number("bar").ndim:
-        raise refused("bar", bar, "is a list: give one utilisation to keep")
+    check_names(run, tuple(Run.__annotations__), "match_storage")
+    request = scenario(KIND, {**run, **arguments.columns_of(workload, system, storage, data)}, arguments.ARGUMENT_NAMES)
+    bar = request.number("bar")
+    if bar.ndim:
+        raise refused("bar", run["bar"], "is a list: give one utilisation to keep")
     step = estimate_rows(prepare(KIND, resolve(request)), neighbours=False)
     if not request.several and step.why[0]:
         raise Refused(step.why[0])
-    return _matched(request, step, float(fields(KIND)["bar"].default if bar is None else request.number("bar")))
+    return _matched(request, step, float(fields(KIND)["bar"].default if np.isnan(bar) else bar))
 
 
 def _matched(request: Scenario, step: Estimate, bar: float) -> StorageMatch:

@@ -18,11 +18,11 @@ import numpy as np
 from cookbook import catalog, hardware
 from cookbook.catalog import Refused, UnknownName
 from cookbook.catalog.fields import NUMERIC, TABLES, Field, fields, of_numpy
-from cookbook.catalog.reading import nearest
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import refusal_of, refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.assumptions import Assumptions
-from cookbook.units import shown, size_within
+from cookbook.units import size_within
 
 KINDS = ("training_transformer", "training_classic", "inference", "generation", "input_pipeline")
 # Answers of language models are asked for in the fields of inference.
@@ -230,12 +230,10 @@ def scenario(kind: str, arguments: Mapping[str, Any], called: Mapping[str, str] 
         raise refused("kind", kind, f"is not modelled; take one of {', '.join(KINDS)}")
     by_name, columns, size = fields(SCHEMA_KINDS.get(kind, kind)), dict[str, Any](), None
     why: np.ndarray | None = None
+    check_names([name for name, value in arguments.items() if value is not None], list(by_name), kind, "field")
     for name, value in arguments.items():
         if value is None:
             continue
-        if name not in by_name:
-            close = ", ".join(nearest(str(name)[:MAX_LETTERS], list(by_name), 3))
-            raise ValueError(f"no field {shown(name)} for {kind}; nearest: {close}")
         word = called.get(name, name)
         column, problems = _entries(replace(by_name[name], name=word), value)
         shape = np.shape(column.codes if isinstance(column, Coded) else column)

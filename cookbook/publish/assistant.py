@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cookbook.catalog.fields import NUMERIC, Field, declared
+from cookbook.catalog.reading import check_names
 from cookbook.publish.commands import COMMANDS, answer, arguments_of, as_data, as_json, as_text, refusal_data
 from cookbook.units import shown
 
@@ -83,8 +84,7 @@ def _check(name: str, given: dict[str, Any]) -> None:
     if name not in TOOLS:
         raise ValueError(f"there is no tool {shown(name)}; take one of {', '.join(TOOLS)}")
     properties, required = (schema(name)[part] for part in ("properties", "required"))
-    if unknown := [each for each in given if each not in properties]:
-        raise ValueError(f"{name} has no argument {shown(unknown[0])}; it takes {', '.join(properties)}")
+    check_names(given, list(properties), name)
     if missing := [each for each in required if each not in given]:
         raise ValueError(f"{name} needs {missing[0]}; give {', '.join(required)}")
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from cookbook import panels
 from cookbook.catalog.files import check_target, write_text
+from cookbook.catalog.reading import check_names
 from cookbook.charts import live
 from cookbook.panels.decision import PICTURE
 from cookbook.units import shown
@@ -82,9 +83,7 @@ def made(name: str, state: Mapping[str, Any]) -> Any:
     if name not in panels.RECIPES:
         raise ValueError(f"{shown(name)} is no panel; take one of {', '.join(panels.RECIPES)}")
     panel = getattr(panels, name)()
-    strange = [control for control in state if control not in panel.values]
-    if strange:
-        raise ValueError(f"{name} has no control {shown(strange[0])}; it has {', '.join(panel.values)}")
+    check_names(state, list(panel.values), name, "control")
     panel.update(**state)
     if panel.shown["error"]:
         raise ValueError(panel.shown["error"])

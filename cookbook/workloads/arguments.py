@@ -93,13 +93,6 @@ def sample_sizes(shape: Any, example: str) -> list[Any]:
     return list(shape)
 
 
-def check_names(given: Collection[str], names: Sequence[str], what: str) -> None:
-    """Refuse an argument by a name that a kind of source does not take."""
-    unknown = next((name for name in given if name not in names), None)
-    if unknown is not None:
-        raise ValueError(f"{shown(unknown)} is no argument of {what}; it takes {' and '.join(names)}")
-
-
 @contextmanager
 def naming(what: str) -> Iterator[None]:
     """Prefix every ValueError raised inside with its subject, and turn arithmetic errors into a ValueError."""

@@ -16,6 +16,7 @@ import pandas as pd
 from cookbook import catalog
 from cookbook.catalog.calls import as_python, in_session, keywords
 from cookbook.catalog.fields import Field, checked
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import layers as parts
@@ -358,9 +359,7 @@ def _known_arguments(function: Any, arguments: dict[str, Any]) -> dict[str, Any]
     """Return the arguments of a layer, refused where one is unknown or missing."""
     parameters = _parameters(function)
     names = [n for n, p in parameters.items() if p.kind is not p.VAR_KEYWORD and n not in ("name", "memory")]
-    unknown = [a for a in arguments if a not in (*names, "name")]
-    if unknown:
-        raise ValueError(f"unknown argument {shown(unknown[0])}; it takes {', '.join(names)}")
+    check_names([name for name in arguments if name != "name"], names, "the layer")
     missing = [n for n in names if parameters[n].default is inspect.Parameter.empty and n not in arguments]
     if missing:
         raise ValueError(f"needs {' and '.join(map(repr, missing))}; it takes {', '.join(names)}")
@@ -545,11 +544,7 @@ def _changed(workload: Workload, changes: dict[str, Any]) -> Workload:
     row = catalog.row("models", workload.name)
     builder, stated = builder_function(row["builder"]), json.loads(row["arguments"] or "{}")
     parameters = inspect.signature(builder).parameters
-    unknown = [c for c in changes if c not in parameters]
-    if unknown:
-        raise ValueError(
-            f"{workload.name} has no argument {shown(unknown[0])}; its builder takes {', '.join(parameters)}"
-        )
+    check_names(changes, list(parameters), workload.name)
     arguments = {**stated, **changes}
     usual = {name: stated.get(name, parameter.default) for name, parameter in parameters.items()}
     changed = ", ".join(f"{key} = {shown(value, 40).strip(chr(39))}" for key, value in list(changes.items())[:3])

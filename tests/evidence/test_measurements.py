@@ -168,7 +168,7 @@ def test_the_nearest_to_a_row_is_that_row():
         ({"year": "late"}, "year = 'late' is not a number; give one, or \\(lowest, highest\\)"),
         ({"year": (1, 2, 3)}, "is not a number"),
         ({"near": "abc"}, "no measurement has id = 'abc'; nearest"),
-        ({"near": {"gpu": 1}}, "near has no 'gpu'; it takes kind"),
+        ({"near": {"gpu": 1}}, "near has no field 'gpu'; it has kind"),
         ({"near": {"devices": 0, "model": "resnet50"}}, "devices = 0 is not possible; give a number above 0"),
         ({"near": {"devices": 1}}, "near names nothing to compare"),
         ({"near": {"model": "resnet50", "accelerator": "zz-9"}}, "no accelerator called 'zz-9'"),

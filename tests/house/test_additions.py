@@ -144,7 +144,7 @@ def test_a_field_is_a_row_a_plan_a_default_and_a_use(copy):
         phases="training_transformer",
         description="Time that each step waits for the loop around it",
     )
-    copy.insert("cookbook/prediction/api.py", "optimiser: Names | None = None", "pause: Amounts | None = None")
+    copy.insert("cookbook/prediction/api.py", "optimiser: Names | None", "pause: Amounts | None")
     before, after = 'fill("pod", v["domain"], False)', 'fill("pause", 0.0, False)'
     copy.insert("cookbook/prediction/kinds/transformer.py", before, after)
     before = 'step["stragglers"] = formulas.straggler_seconds(total, s.nodes, c["straggler_share"]) * on["stragglers"]'

@@ -216,8 +216,8 @@ def test_a_page_sends_the_text_of_a_trace_and_names_no_file() -> None:
         assert "root:" not in json.dumps(panel.shown)
 
 
-def test_a_misspelt_control_is_a_programming_error(panel: Any) -> None:
-    with pytest.raises(TypeError, match="batch"):
+def test_a_misspelt_control_is_named_with_those_there_are(panel: Any) -> None:
+    with pytest.raises(ValueError, match="has no control 'bach'; it has model, batch"):
         panel.update(bach=3)
 
 
@@ -834,7 +834,7 @@ def test_what_is_of_one_session_alone_has_no_link(panel: Any) -> None:
 @pytest.mark.parametrize(
     ("state", "words"),
     [
-        ('{"colour": "red"}', ["'colour'", "does not have", "model, accelerator"]),
+        ('{"colour": "red"}', ["no control 'colour'", "model, accelerator"]),
         ("{\"method\": \"__import__('os').system('true')\"}", ["Method =", "not a choice", "full, lora, qlora"]),
         ('{"model": "resnext5O_32x4d"}', ["Model = 'resnext5O_32x4d'", "not a choice", "nearest names"]),
         ('{"model": ["llama3_8b"]}', ["Model", "not one name"]),

@@ -163,7 +163,7 @@ def allowed(door: str) -> set[str]:
         for name, each in inspect.signature(getattr(cb, door)).parameters.items()
         if each.kind is not inspect.Parameter.VAR_KEYWORD
     }
-    return names | {each.name for each in fields(Plan)} if door == "train_step" else names
+    return names | {*Plan.__annotations__} if door == "train_step" else names
 
 
 def read(path: Path = TABLE) -> tuple[Question, ...]:

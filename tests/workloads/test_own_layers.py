@@ -45,8 +45,8 @@ def test_inputs_that_cannot_be(given, words):
         (CONV | {"dilation": 0}, "dilation = 0"),
         (CONV | {"kernel": [3, 0]}, "kernel = 0"),
         (CONV | {"padding": "x"}, "layer 2 (conv): nothing can be computed with out = 8, kernel = 3, padding = 'x'"),
-        (LINEAR | {"units": 3}, "unknown argument 'units'; it takes out, bias, shared"),
-        ({"layer": "transformer_block", "heads": 2, "hidden": 8, "colour": 1}, "unknown argument 'colour'"),
+        (LINEAR | {"units": 3}, "the layer has no argument 'units'; it has out, bias, shared"),
+        ({"layer": "transformer_block", "heads": 2, "hidden": 8, "colour": 1}, "the layer has no argument 'colour'"),
         ({"layer": "embedding", "vocab": 9, "features": 4}, "an embedding must be the first layer"),
     ],
 )

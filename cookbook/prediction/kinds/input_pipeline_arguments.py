@@ -11,6 +11,7 @@ import numpy as np
 
 from cookbook import catalog, units
 from cookbook.catalog import UnknownName, prices
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.hardware import Machine
 from cookbook.prediction.api import train_step
@@ -19,7 +20,6 @@ from cookbook.prediction.kinds.constraints import with_reason
 from cookbook.prediction.parsing.drives import LOCAL, bus_in, capacity_in, processor_of
 from cookbook.prediction.requirements import sizes_of
 from cookbook.prediction.scenario import BENCHMARK, Coded, Rows, Scenario, checked, each_row, fields, scenario, together
-from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
@@ -87,13 +87,9 @@ def committed() -> Mapping[str, float]:
     return {name: units.si(f"{value!r} {unit}") if unit else float(value) for name, value, unit in cells}
 
 
-def columns_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of a scenario from the arguments of `cookbook.match_storage` by name."""
-    columns = {name: value for name, value in arguments.items() if name not in ("workload", "system", *GROUPS)}
-    columns |= {"accelerator": arguments["system"]} | _step_or_name(arguments["workload"])
-    return columns | {
-        name: value for argument in GROUPS for name, value in apart(argument, arguments[argument]).items()
-    }
+def columns_of(workload: Any, system: Any, storage: Any, data: Any) -> dict[str, Any]:
+    """Return fields of a scenario from the first arguments of `cookbook.match_storage`."""
+    return {"accelerator": system, **_step_or_name(workload), **apart("storage", storage), **apart("data", data)}
 
 
 def _step_or_name(workload: Any) -> dict[str, Any]:
@@ -141,10 +137,7 @@ def apart(argument: str, value: Any) -> dict[str, Any]:
         names = dict.fromkeys(name for entry in groups for name in entry)
         return {name: [entry.get(name) for entry in groups] for name in names}
     if isinstance(value, Mapping):
-        allowed = (start, *fields(group))
-        for name in value:
-            if name not in allowed:
-                raise ValueError(f"{argument} has no field {shown(name)}; it has {', '.join(allowed)}")
+        check_names(value, (start, *fields(group)), argument, "field")
         return {argument if name == start else name: figure for name, figure in value.items()}
     if argument == "storage" and not isinstance(value, str):
         raise refused(
@@ -297,7 +290,7 @@ def _work(
                 machine.accelerator,
                 precision=precision,
                 software=software,
-                batch=batches.tolist() if len(batches) > 1 else batches.item(),
+                micro_batch=batches.tolist() if len(batches) > 1 else batches.item(),
             )
         except ValueError as problem:
             why[at] = refusal_of(problem)

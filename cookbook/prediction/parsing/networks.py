@@ -15,7 +15,8 @@ from cookbook.catalog.refusals import Refusal, refused
 from cookbook.prediction.kinds.constraints import BLANK_MODEL
 from cookbook.prediction.parsing import words
 from cookbook.prediction.parsing.vocabulary import alternatives, meaning, mentions, without
-from cookbook.prediction.scenario import fields, shown
+from cookbook.prediction.scenario import fields
+from cookbook.units import shown
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 

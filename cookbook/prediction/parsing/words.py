@@ -14,8 +14,9 @@ from cookbook import catalog, units
 from cookbook.catalog.refusals import NOT_ALLOWED, Refusal, refused
 from cookbook.prediction import request_sets
 from cookbook.prediction.parsing.vocabulary import meaning, mentions, without
-from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, fields, shown
+from cookbook.prediction.scenario import FALSE, MODULES, TRUE, Field, fields
 from cookbook.prediction.software import is_product
+from cookbook.units import shown
 
 # Cells that say that nothing is known.
 BLANK = frozenset({"", "nan", "none", "null", "na", "n/a", "-", "--", "?", "unknown", "not stated", "<na>"})

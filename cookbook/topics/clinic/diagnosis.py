@@ -6,17 +6,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog import constant
-from cookbook.catalog.fields import Field, checked, columns
+from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.parts import part_groups
 from cookbook.hardware import System
-from cookbook.prediction.api import MODEL, PLAN, SYSTEMS, train_step
+from cookbook.prediction.api import MODEL, PLAN_FIELDS, SYSTEMS, Plan, train_step
 from cookbook.result import Result
 from cookbook.topics.clinic.attribution import Attribution, attribute
 from cookbook.topics.clinic.counters import COUNTERS, Counter
@@ -138,7 +138,7 @@ class Diagnosis(Result):
     precision=Field.named("number_formats", blank=True),
     pattern=Field.text(1000),
     stretches=Field.count(high=MAX_STRETCHES),
-    **columns("training_transformer", *(name for name in PLAN if name != "fabric")),
+    **PLAN_FIELDS,
 )
 def diagnose(
     path: str | Path | Reading | Sequence[str | Path | Reading],
@@ -148,7 +148,7 @@ def diagnose(
     precision: str | None = None,
     pattern: str = "",
     stretches: int = 5,
-    **plan: Any,
+    **plan: Unpack[Plan],
 ) -> Diagnosis:
     """Find the bottleneck of a training step in the files of profilers, counters and logs.
 

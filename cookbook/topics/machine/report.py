@@ -20,6 +20,7 @@ from cookbook.catalog import data_directory
 from cookbook.catalog.fields import Field as Declared
 from cookbook.catalog.fields import checked
 from cookbook.catalog.files import check_target, writing
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import refused
 from cookbook.result import Result
 from cookbook.units import human, shown
@@ -371,9 +372,7 @@ def _check_plain(place: str, value: Any, depth: int = 0) -> None:
 def _check_row(entry: Any) -> None:
     if not isinstance(entry, Mapping):
         raise ValueError(f"{shown(entry)} must be an object with {', '.join(list(FIELDS)[:3])} ...")
-    unknown = [key for key in entry if key not in FIELDS]
-    if unknown:
-        raise ValueError(f"{shown(unknown[0])} is no field of a result; the fields are {', '.join(FIELDS)}")
+    check_names(entry, list(FIELDS), "a result", "field")
     for name, column in FIELDS.items():
         _check_cell(name, column, entry.get(name))
     benchmark, unit = entry["benchmark"], entry["unit"]

@@ -20,6 +20,7 @@ from cookbook import catalog, units
 from cookbook.catalog import prices
 from cookbook.catalog.fields import Field
 from cookbook.catalog.prices import BOUGHT, HOUR, RENT, Price, stated, times
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import refused
 from cookbook.formulas.parallelism import cluster_mtbf_seconds, daly_2006_interval_seconds, useful_share
 from cookbook.hardware import Accelerator
@@ -231,9 +232,8 @@ def place_row(entry: str | Mapping[str, Any]) -> Row:
         raise ValueError(f"places holds {shown(entry)}; give names, or {{'like': 'workstation', 'devices': 2}}")
     stated = dict(entry)
     base = _rows()[catalog.lookup("places", stated.pop("like"))]
-    strange = [name for name in stated if name not in ("price", *base) or name in ("key", "source", "how")]
-    if strange:
-        raise ValueError(f"places has no column {shown(strange[0])} to change; take like, price or {', '.join(base)}")
+    changeable = [name for name in base if name not in ("key", "source", "how")]
+    check_names(stated, ["price", *changeable], "a place", "column")
     for name, declared in PLACE_FIELDS.items():
         if name in stated:
             stated[name] = declared.read(stated[name], name)

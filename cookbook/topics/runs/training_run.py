@@ -16,6 +16,7 @@ from cookbook.catalog.commands import Launch, one_of
 from cookbook.catalog.fields import MAX_SEQUENCES, MAX_TOKENS, Field, checked
 from cookbook.catalog.prices import HOUR, SINCE_YEAR, USD_PER_HOUR, Price, hour_usd
 from cookbook.catalog.prices import WAY as PAID
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import Refusal, Refused, refusal_of, refused
 from cookbook.formulas import parallelism, utilisation
 from cookbook.hardware import System
@@ -618,9 +619,7 @@ def fastest(
 
 
 def _held(layout: Mapping[str, Any]) -> dict[str, Any]:
-    unknown = [name for name in layout if name not in FIXED_AXES]
-    if unknown:
-        raise ValueError(f"layout has no axis {shown(unknown[0])}; it has {', '.join(FIXED_AXES)}")
+    check_names(layout, FIXED_AXES, "layout", "axis")
     for name, allowed in (("recompute", RECOMPUTE), ("zero", ZERO)):
         if name in layout:
             Field.choice(*allowed).read(layout[name], name)

@@ -338,7 +338,7 @@ def one_data_set(data: Any, workload: Any = None) -> dict[str, float]:
 @lru_cache(maxsize=64)
 def predicted(workload: Any, device: Any, batch: float, precision: str) -> Estimate:
     """Return the step that `cookbook.train_step` predicts; records of the reader's own are taken too."""
-    return train_step(workload, device, batch=batch, precision=precision)
+    return train_step(workload, device, micro_batch=batch, precision=precision)
 
 
 def _exchanged(workload: Any, device: Any, precision: str, count: int) -> float:

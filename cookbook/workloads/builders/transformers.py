@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from cookbook.catalog.reading import check_names
 from cookbook.workloads.builders.blocks import latent_attention, mixture_of_experts, moe
 from cookbook.workloads.layers import (
     Length,
@@ -149,9 +150,9 @@ def decoder(
     Ops
         Symbolic in the sequence length.
     """
-    _check(experts, EXPERT_ARGUMENTS, "experts")
-    _check(latent, LATENT_ARGUMENTS, "latent")
-    _check(index, INDEX_ARGUMENTS, "index")
+    check_names(experts or (), EXPERT_ARGUMENTS, "experts", "entry")
+    check_names(latent or (), LATENT_ARGUMENTS, "latent", "entry")
+    check_names(index or (), INDEX_ARGUMENTS, "index", "entry")
     if index and not {"heads", "dim", "top"} <= set(index):
         raise ValueError("index needs heads, dim and top")
     if index and not (latent and latent.get("q_rank")):
@@ -192,12 +193,6 @@ def decoder(
     for offset in range(1, predict_ahead + 1):
         _predict_ahead(t, x, layer, vocab, offset)
     return t.ops()
-
-
-def _check(entries: Mapping[str, Any] | None, allowed: tuple[str, ...], name: str) -> None:
-    unknown = [key for key in entries or {} if key not in allowed]
-    if unknown:
-        raise ValueError(f"{name} has no entry {unknown[0]!r}; it takes {', '.join(allowed)}")
 
 
 def _embedded(t: Trace, vocab: int, width: int, positions: int, narrow: int | None, dropout: bool) -> Shape:

@@ -9,8 +9,9 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from cookbook.catalog.reading import check_names
 from cookbook.units import shown
-from cookbook.workloads.arguments import MAX_ELEMENTS, check_names, check_possible, naming, sample_sizes, stated, whole
+from cookbook.workloads.arguments import MAX_ELEMENTS, check_possible, naming, sample_sizes, stated, whole
 from cookbook.workloads.layers import Shape, Trace
 from cookbook.workloads.limits import MAX_FILE_LAYERS
 from cookbook.workloads.readers import tables

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from cookbook import catalog
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
-from cookbook.workloads.arguments import check_names
 from cookbook.workloads.limits import MAX_TEXT_BYTES, parsed_json
 from cookbook.workloads.readers import caffe, encoders, huggingface, keras, onnx, tensors, torch
 from cookbook.workloads.readers.fields import built, titled

@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
 from cookbook.workloads import zoo
@@ -181,11 +182,7 @@ def built(
     if seq is not None:
         seq = float(whole(seq, "seq"))
     parameters = inspect.signature(zoo.builder_function(builder)).parameters
-    unknown = [name for name in changes if name not in parameters]
-    if unknown:
-        raise ValueError(
-            f"{shown(unknown[0])} is no argument of this model; it takes title, seq, {', '.join(parameters)}"
-        )
+    check_names(changes, ["title", "seq", *parameters], "this model")
     stated = {**arguments, **changes}
     usual = {name: parameter.default for name, parameter in parameters.items()}
     defaults = {name: None if value is inspect.Parameter.empty else value for name, value in usual.items()}

@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping
 from typing import Any, BinaryIO
 
-from cookbook.workloads.arguments import check_names, check_possible
+from cookbook.catalog.reading import check_names
+from cookbook.workloads.arguments import check_possible
 from cookbook.workloads.limits import archived_text
 from cookbook.workloads.readers.fields import titled
 from cookbook.workloads.readers.keras_layers import MODELS, Network, fields_of, text_of

@@ -11,9 +11,10 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, BinaryIO
 
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import refused
 from cookbook.units import shown
-from cookbook.workloads.arguments import check_names, check_possible, whole
+from cookbook.workloads.arguments import check_possible, whole
 from cookbook.workloads.layers import GATES, Shape, batched, constant, not_batched
 from cookbook.workloads.limits import MAX_GRAPH_BYTES, MAX_NODES, MAX_REFERENCES, MAX_TENSORS
 from cookbook.workloads.readers import tables

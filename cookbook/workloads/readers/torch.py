@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
+from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import refused
-from cookbook.workloads.arguments import check_names, check_possible, whole
+from cookbook.workloads.arguments import check_possible, whole
 from cookbook.workloads.readers import tables
 from cookbook.workloads.readers.fields import listed, titled
 from cookbook.workloads.readers.graph import Graph, Named

@@ -138,7 +138,7 @@ def test_a_configuration_of_ones_own(panel: Any) -> None:
     near = eval(panel.code.splitlines()[2], {"cb": cb})
     panel.receive({"do": "open", "what": "table"})
     assert [row[-1] for row in panel.shown["table"]["rows"]] == near["id"].tolist()
-    for text, words in (("{oops", "not valid JSON"), ('{"gpu": 1}', "it takes kind"), ("abc", "no measurement has id")):
+    for text, words in (("{oops", "not valid JSON"), ('{"gpu": 1}', "it has kind"), ("abc", "no measurement has id")):
         panel.update(near={"custom": text})
         assert words in panel.answer.replace("No m", "no m")
 

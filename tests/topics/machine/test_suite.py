@@ -364,7 +364,7 @@ def test_units_are_those_of_the_catalogue():
         ({"samples": 2.5}, "whole number"),
         ({"samples": True}, "a number without a unit"),
         ({"benchmark": "linpack"}, "must be one of matmul"),
-        ({"speed": 1}, "no field of a result"),
+        ({"speed": 1}, "a result has no field 'speed'"),
         ({"case": ""}, "text of 1 to"),
         ({"value": 1e40}, "beyond any measurement"),
         ({"median_s": None}, "median_s is missing"),

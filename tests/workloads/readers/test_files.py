@@ -419,7 +419,7 @@ def test_a_table_of_layers_is_reached_by_the_same_door(tmp_path):
         found[1].title == "Mine"
         and found[0].ops.parameter_count == cb.layers(rows, input=(3, 8, 8)).ops.parameter_count
     )
-    with pytest.raises(ValueError, match="'batch' is no argument of a table of layers; it takes input and title"):
+    with pytest.raises(ValueError, match="a table of layers has no argument 'batch'; it has input, title"):
         cb.model(rows, batch=3)
 
 

@@ -228,7 +228,7 @@ def test_what_is_open_is_asked_for():
     with pytest.raises(ValueError, match=r"has no size; give shape= of one sample, such as \(224, 224, 3\)"):
         cb.model(flexible)
     assert cb.model(flexible, shape=(32, 32, 3)).ops.parameter_count == 9 * 3 * 4 + 4
-    with pytest.raises(ValueError, match="takes shape and title"):
+    with pytest.raises(ValueError, match="a Keras model has no argument 'depth'; it has shape, title"):
         cb.model(flexible, depth=3)
 
 

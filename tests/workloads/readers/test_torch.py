@@ -138,7 +138,7 @@ def test_modules_that_cannot_be_counted_are_told():
         cb.model(Values(), shape=(4,))
     with pytest.raises(ValueError, match=r"the forward pass of Linear fails on shapes alone"):
         cb.model(nn.Linear(4, 4), shape=(5,))
-    with pytest.raises(ValueError, match=r"'batch' is no argument of a PyTorch module; it takes shape and title"):
+    with pytest.raises(ValueError, match=r"a PyTorch module has no argument 'batch'; it has shape, title"):
         cb.model(nn.Linear(4, 4), batch=5)
 
 
