@@ -11,7 +11,7 @@ import numpy as np
 
 from cookbook import hardware
 from cookbook.catalog import constant
-from cookbook.catalog.fields import Amounts, Field, Names, checked, columns, fields
+from cookbook.catalog.fields import Amounts, Field, Names, Row, checked, columns, fields
 from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import Refused, refused
 from cookbook.hardware import Systems
@@ -122,7 +122,7 @@ ACCELERATORS = Field.named(
 )
 FORMAT = Field.named("number_formats")
 PLANNED = Field.record(Mapping, what="plan", give="a dict such as {'devices': 8, 'micro_batch': 64}", optional=True)
-PLAN_FIELDS = {
+PLAN_FIELDS: dict[str, Field | Row] = {
     **columns("training_transformer", *(name for name in PLAN if name != "fabric")),
     "fabric": Field.named("fabrics", many=True, gaps=True, kept=True),
 }
