@@ -18,7 +18,7 @@ from cookbook.prediction.kinds.input_pipeline import LEVELS, loader_rate
 from cookbook.prediction.kinds.input_pipeline_arguments import committed
 from cookbook.prediction.parsing.storage import DECODE, MLPERF, OBJECT_STORE, read
 from cookbook.prediction.parsing.tables import without_outcomes
-from cookbook.prediction.scenario import Rows
+from cookbook.prediction.storage import ReportRows
 
 # A step must lower the loss by this share of it: less is the rounding of one processor's sums.
 LEAST_GAIN = 1e-9
@@ -106,7 +106,7 @@ class Measured:
         frame = catalog.table("storage_measured")
         chosen = (frame["kind"] == kind).to_numpy()
         self.frame = frame[chosen].reset_index(drop=True)
-        self.rows: Rows = storage.resolve(read(without_outcomes(as_text(chosen))))
+        self.rows: ReportRows = storage.resolve(read(without_outcomes(as_text(chosen))))
         column = {MLPERF: "utilisation", DECODE: "samples_per_s", OBJECT_STORE: "read_bandwidth"}[kind]
         self.outcome = self.frame[column].to_numpy(dtype=float)
         self.samples_per_s = self.frame["samples_per_s"].to_numpy(dtype=float)

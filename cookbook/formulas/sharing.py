@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from cookbook.formulas import topology
 from cookbook.formulas._arguments import Array, non_negative, positive, written
 
 # Servers of a queue, and tasks of one resource.
@@ -97,7 +98,8 @@ def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) 
 
     .. math:: r_f = \min_{l \in f} \frac{C_l - \sum_{g \ni l, g\,fixed} r_g}{|\{g \ni l, g\,free\}|}
 
-    The link with the smallest share per unassigned flow is filled first; its flows are then fixed, and so on.
+    The link with the smallest share per unassigned flow is filled first; its flows are then fixed, and so on, as in
+    `cookbook.formulas.topology.max_min_rates`, for flows without a demand of their own.
 
     Parameters
     ----------
@@ -120,24 +122,19 @@ def max_min_rates(routes: Sequence[Sequence[int]], capacities: Sequence[float]) 
     >>> max_min_rates([[0], [0, 1], [1]], [10.0, 4.0]).tolist()
     [8.0, 2.0, 2.0]
     """
-    left = np.ravel(np.array(positive("capacities", capacities), dtype=float))
+    rates = np.ravel(positive("capacities", capacities))
     try:
-        free = {flow: set(links) for flow, links in enumerate(routes)}
+        links_of = [set(links) for links in routes]
     except TypeError:
         raise ValueError(f"routes = {written(routes)} is no list of lists: give the links of each flow") from None
-    valid = set(range(len(left)))
-    beyond = [link for links in free.values() for link in links if link not in valid]
+    numbers = range(len(rates))
+    beyond = [link for links in links_of for link in links if link not in numbers]
     if beyond:
-        raise ValueError(f"routes name the link {beyond[0]!r}, of {len(left)}: number links from 0 to {len(left) - 1}")
-    rates = np.full(len(routes), np.inf)
-    while free := {flow: links for flow, links in free.items() if links}:
-        users = {link: [flow for flow, links in free.items() if link in links] for link in set().union(*free.values())}
-        tight = min(users, key=lambda link: (left[link] / len(users[link]), link))
-        rate = max(left[tight] / len(users[tight]), 0.0)
-        for flow in users[tight]:
-            rates[flow] = rate
-            left[list(free.pop(flow))] -= rate
-    return rates
+        raise ValueError(
+            f"routes name the link {beyond[0]!r}, of {len(rates)}: number links from 0 to {len(rates) - 1}"
+        )
+    uses = [[float(link in links) for link in numbers] for links in links_of]
+    return topology.max_min_rates(uses, rates, np.inf) if uses else np.zeros(0)
 
 
 def drf_tasks(capacity: Sequence[float], demands: Sequence[Sequence[float]]) -> list[int]:

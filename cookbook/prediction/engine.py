@@ -400,7 +400,7 @@ def prepare(kind: str, rows: Rows, fitted: Fitted | None = None) -> Prepared:
     by_row = {name: value[codes] if np.ndim(value) else value for name, value in values.items()}
     if "dimensions_known" in rows.values:
         # Dimensions that follow from a number of parameters alone: no better known than another stack.
-        bare = rows.dimensions_known == 0
+        bare = rows.values["dimensions_known"] == 0
         near = bare & np.isin(tier, (constants.SEEN, constants.SIBLING))
         tier = np.where(near, constants.NEW_ENGINE, tier) if np.any(bare) else tier
     prepared = Prepared(kind, rows, by_row, tier, factors, remark[codes])

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter, itemgetter
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -459,17 +459,14 @@ class Rows:
     def __post_init__(self) -> None:
         self.__dict__.update(self.values)
 
-    def __getattr__(self, name: str) -> np.ndarray:
-        raise AttributeError(name)
-
-    def take(self, at: Any) -> Rows:
+    def take(self, at: Any) -> Self:
         """Return some of the rows."""
         values = {name: _cut(value, at) for name, value in self.values.items()}
         keys = {name: key.take(at) for name, key in self.keys.items()}
         assumed = tuple((name, _cut(lacks, at), _cut(value, at)) for name, lacks, value in self.assumed)
-        return Rows(values, self.why[at], keys, self.networks, _cut(self.network_index, at), assumed)
+        return type(self)(values, self.why[at], keys, self.networks, _cut(self.network_index, at), assumed)
 
-    def masked(self) -> Rows:
+    def masked(self) -> Self:
         """Return the same rows, with the numbers masked of those that cannot be predicted; formulas let them pass."""
         bad = self.why != ""
         if not bad.any():

@@ -65,7 +65,44 @@ Known = Mapping[str, Any]
 Outcomes = dict[str, Any]
 
 
-def resolve(reports: Scenario) -> Rows:
+class ReportRows(Rows):
+    """Reports about storage: benchmarks, decoders, downloads, drives, and runs that read their data."""
+
+    # What is asked for.
+    outcome: np.ndarray  # position in `OUTCOMES` of the figure that is asked for (integer)
+    factor: np.ndarray  # factor from SI to the unit in which it is asked for [-]
+    # Run.
+    accelerators: np.ndarray  # accelerators in all, emulated or real; NaN where not stated [-]
+    hosts: np.ndarray  # client hosts; 1 where not stated [-]
+    batch: np.ndarray  # samples of one accelerator in one step; NaN where neither stated nor of a benchmark [-]
+    sample_bytes: np.ndarray  # mean bytes of one stored sample, or of all weights that are read; NaN: not known [B]
+    workers: np.ndarray  # loader processes of one accelerator, or readers of weights; 0: one thread, or not stated [-]
+    # Benchmark MLPerf Storage; NaN for other reports.
+    step: np.ndarray  # emulated computation of one step of one accelerator, in proportion to the batch [s]
+    required: np.ndarray  # utilisation that a valid run must keep [-]
+    own_file: np.ndarray  # 1 where each sample is a file of its own, else 0; 0 for other reports
+    submitted: np.ndarray  # 1 where the words have the form of a published run, else 0 (bool)
+    # Storage; figures are NaN where not known.
+    drive: np.ndarray  # read bandwidth of one drive or store: first of the catalogue, or a lower stated one [B/s]
+    drive_most: np.ndarray  # most that any row of the catalogue states for it, or a lower stated rate [B/s]
+    drive_iops: np.ndarray  # read operations a second of one drive or store [1/s]
+    drives: np.ndarray  # drives or stores, of all hosts together [-]
+    local: np.ndarray  # 1 for drives inside the hosts, 0 for shared storage
+    line: np.ndarray  # all network links together, the least that the words name; infinite where they name none [B/s]
+    client: np.ndarray  # most that one host reads of the store; infinite where not known [B/s]
+    request: np.ndarray  # bytes of one read, where the words state them (bs=4k); NaN where not [B]
+    latency: np.ndarray  # time in which a small file is opened; NaN for other reports [s]
+    # Processor of a decoding benchmark; NaN for other reports.
+    speed: np.ndarray  # single-thread speed, in points of PassMark; NaN where the processor is not known [-]
+    threads: np.ndarray  # threads of a core; NaN where the processor is not known [-]
+    # Cloud instance that downloads or trains; NaN for other reports.
+    instance: np.ndarray  # network of the instance; NaN where no number is stated [B/s]
+    processors: np.ndarray  # virtual processors of the instance; NaN where not known [-]
+    # Evidence.
+    estimated: np.ndarray  # 1 where something stands in for what is not known, else 0 (bool)
+
+
+def resolve(reports: Scenario) -> ReportRows:
     """Return reports as numbers in SI, one entry per row: NaN where a number is not known or not of what was measured.
 
     Beside the columns of the scenario: ``step``, ``required`` and ``own_file`` (whether each sample is a file of its
@@ -119,19 +156,19 @@ def resolve(reports: Scenario) -> Rows:
         (emulates & np.isnan(accelerators), NO_ACCELERATORS),
         (emulates & (hosts > accelerators), MORE_HOSTS, hosts, accelerators),
     ]
-    return Rows(
+    return ReportRows(
         {name: each_row(value, size) for name, value in values.items()},
         first_reason(reports.why, refused),
         {name: Coded(each_row(key.codes, size), key.levels) for name, key in keys.items()},
     )
 
 
-def predict_rows(rows: Rows, constants: Known | None = None) -> Outcomes:
+def predict_rows(rows: ReportRows, constants: Known | None = None) -> Outcomes:
     """Predict rows of reports about storage.
 
     Parameters
     ----------
-    rows : Rows
+    rows : ReportRows
         From `resolve`.
     constants : mapping, optional
         Constants of the table ``pipeline_constants``, the committed ones by default.
@@ -159,7 +196,7 @@ def predict_rows(rows: Rows, constants: Known | None = None) -> Outcomes:
     return table
 
 
-def utilised(rows: Rows, constants: Known) -> Outcomes:
+def utilised(rows: ReportRows, constants: Known) -> Outcomes:
     """Return outcomes of MLPerf Storage.
 
     A described drive gives the utilisation of the chain. A row in the form of a published run, or one that says nothing
@@ -192,7 +229,7 @@ def utilised(rows: Rows, constants: Known) -> Outcomes:
     }
 
 
-def _emulated(rows: Rows, described: np.ndarray, constants: Known) -> dict[str, Any]:
+def _emulated(rows: ReportRows, described: np.ndarray, constants: Known) -> dict[str, Any]:
     """Return chains of emulated accelerators, on storage as it is expected to read, and at the most that it can."""
     port = np.where(np.isfinite(rows.line), np.inf, constants["host_network"])
     host = np.minimum(
@@ -223,7 +260,7 @@ def _unless_stated(values: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(values), np.inf, np.where(values > 0, values, np.nan))
 
 
-def decoded(rows: Rows, constants: Known) -> Outcomes:
+def decoded(rows: ReportRows, constants: Known) -> Outcomes:
     """Return decoded samples per second of workers, and whether processor and decoder are known."""
     decoders = {name.partition("/")[2]: value for name, value in constants.items() if name.startswith("decoder/")}
     middle = float(np.exp(np.mean(np.log(list(decoders.values()) or [1.0]))))
@@ -239,7 +276,7 @@ def decoded(rows: Rows, constants: Known) -> Outcomes:
     return {"samples_per_s": rate, "described": np.isfinite(rate) & np.isfinite(factor) & np.isfinite(rows.speed)}
 
 
-def instance_network(rows: Rows, constants: Known) -> np.ndarray:
+def instance_network(rows: ReportRows, constants: Known) -> np.ndarray:
     """Return the rate of parallel downloads to an instance [B/s], by its network, its processors and one client."""
     words = {
         name.partition("/")[2].replace("-", " "): value
@@ -257,14 +294,14 @@ def instance_network(rows: Rows, constants: Known) -> np.ndarray:
     return np.minimum(np.minimum(network, software), constants["client_rate"])
 
 
-def downloaded(rows: Rows, constants: Known) -> Outcomes:
+def downloaded(rows: ReportRows, constants: Known) -> Outcomes:
     """Return the rate of downloads from an object store, and whether the network of the instance is a stated number."""
     network = _unless_stated(instance_network(rows, constants))
     rate = trained({**UNLIMITED, "network": network}, constants)["later"]
     return {"read_rate": rate, "described": np.isfinite(rows.instance)}
 
 
-def blocks_read(rows: Rows, constants: Known) -> Outcomes:
+def blocks_read(rows: ReportRows, constants: Known) -> Outcomes:
     """Return operations per second and read rate of drives that read blocks of one size."""
     figures = {
         "stored": _unless_stated(rows.request),
@@ -277,7 +314,7 @@ def blocks_read(rows: Rows, constants: Known) -> Outcomes:
     return {"iops": rate, "read_rate": rate * rows.request}
 
 
-def opened(rows: Rows, constants: Known) -> Outcomes:
+def opened(rows: ReportRows, constants: Known) -> Outcomes:
     """Return the latency of opening a small file."""
     return {"latency": rows.latency}
 
@@ -288,7 +325,7 @@ def _reach(constants: Known, name: str, exponent: float = 1.0) -> np.ndarray:
     return np.array(factors)[:, None] ** SIDES[:, None]
 
 
-def _store(rows: Rows, chain: Coded, constants: Known) -> tuple[np.ndarray, np.ndarray]:
+def _store(rows: ReportRows, chain: Coded, constants: Known) -> tuple[np.ndarray, np.ndarray]:
     """Read rates of what a chain reads from, one row per end of its interval, and what one reader gets of it [B/s]."""
     remote = chain.where(lambda entry: entry.store == "object")
     stated = np.array([chain.figure(name) for name in ("least", "middle", "most")])[1 + SIDES]
@@ -297,7 +334,7 @@ def _store(rows: Rows, chain: Coded, constants: Known) -> tuple[np.ndarray, np.n
     return _unless_stated(rate), chain.each(lambda entry: constants[names.get(entry.store, "page_cache_rate")])
 
 
-def weights(rows: Rows, constants: Known) -> Outcomes:
+def weights(rows: ReportRows, constants: Known) -> Outcomes:
     """Return the rate of reading weights, or the time until an engine is ready; NaN where no limit is known.
 
     Where readers are not stated there may be one, which bounds the interval.
@@ -318,7 +355,7 @@ def weights(rows: Rows, constants: Known) -> Outcomes:
     return point | _of_chains(rows, values, constants)
 
 
-def _of_chains(rows: Rows, ends: np.ndarray, constants: Known) -> Outcomes:
+def _of_chains(rows: ReportRows, ends: np.ndarray, constants: Known) -> Outcomes:
     """Return ends of intervals of whole chains, whether their machine is stated, and what was assumed."""
     chain = rows.keys["chain"]
     flags = (Coded(flag.astype(np.int64), (False, True)) for flag in (rows.workers > 0, rows.batch > 0))
@@ -341,7 +378,7 @@ def _assumed(constants: Known, report: str, chain: NamedChain, workers: bool, ba
     return "; ".join(words for words, holds in assumed.items() if holds)
 
 
-def loaded(rows: Rows, constants: Known) -> Outcomes:
+def loaded(rows: ReportRows, constants: Known) -> Outcomes:
     """Return samples per second of loaders and of runs on real data; NaN of runs whose network is not known.
 
     The slowest stage decides, at each end of the interval too; where no machine is stated, the servers of the catalogue
@@ -362,7 +399,7 @@ def _levels(values: np.ndarray) -> Coded:
     return Coded(codes + 1, (np.nan, *levels.tolist()))
 
 
-def _over_machines(rows: Rows, constants: Known) -> np.ndarray:
+def _over_machines(rows: ReportRows, constants: Known) -> np.ndarray:
     """Return samples per second of each row and the ends of its interval, of all machines that it could be."""
     chain, trains = rows.keys["chain"], rows.keys["report"].where(TRAINING.__eq__)
     chains = [chain.levels[code] for code in chain.codes.tolist()]
@@ -398,7 +435,7 @@ def _middle(rates: np.ndarray) -> list[float]:
     return [float(np.quantile(rate, q)) if len(rate) else np.nan for rate, q in zip(finite, shares, strict=True)]
 
 
-def _host(rows: Rows, host: list[Any], devices: np.ndarray, at: np.ndarray, constants: Known) -> dict[str, Any]:
+def _host(rows: ReportRows, host: list[Any], devices: np.ndarray, at: np.ndarray, constants: Known) -> dict[str, Any]:
     """Return numbers of storage and hosts of a chain, one entry per machine.
 
     All cores decode and crop where the number of processes is not stated. Images of ImageNet are as large as those of
@@ -472,7 +509,7 @@ def _level(software: str, accelerator: str) -> str:
     return stack("classic", software, accelerator) if software else ""
 
 
-PREDICTED: tuple[tuple[tuple[str, ...], Callable[[Rows, Known], Outcomes]], ...] = (
+PREDICTED: tuple[tuple[tuple[str, ...], Callable[[ReportRows, Known], Outcomes]], ...] = (
     ((MLPERF,), utilised),
     ((DECODE,), decoded),
     ((OBJECT_STORE,), downloaded),
@@ -510,7 +547,7 @@ def storage_table(frame: pd.DataFrame, why: np.ndarray | None = None) -> pd.Data
     return pd.DataFrame(table)
 
 
-def _intervals(rows: Rows, outcomes: Outcomes, point: np.ndarray, tier: np.ndarray, constants: Known) -> Outcomes:
+def _intervals(rows: ReportRows, outcomes: Outcomes, point: np.ndarray, tier: np.ndarray, constants: Known) -> Outcomes:
     """Return intervals by kind of report, wider for unknown systems; never above accelerators that do not wait.
 
     The bandwidth of a drive bounds the point alone: drives have been seen to read a tenth more than is stated.
@@ -538,7 +575,7 @@ def _intervals(rows: Rows, outcomes: Outcomes, point: np.ndarray, tier: np.ndarr
     }
 
 
-def tiers(rows: Rows, outcomes: Outcomes) -> np.ndarray:
+def tiers(rows: ReportRows, outcomes: Outcomes) -> np.ndarray:
     """Return how well each row is described: by drive, processor or network; by its kind alone; by a stand-in."""
     stands_in = rows.estimated | outcomes["limited"] | rows.keys["report"].where((FIO, METADATA).__contains__)
     names = np.array([WORKLOAD, DATASHEET, DESCRIBED], dtype=object)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from cookbook.formulas.transformer_training import aligned
 from cookbook.prediction.constants import Constant
 from cookbook.prediction.scenario import RECOMPUTED
 from cookbook.workloads.ops import attention_products, latent_products, mlp_products, weights_of
+
+if TYPE_CHECKING:
+    from cookbook.prediction.kinds.transformer import TransformerRows
 
 MEMORY_CONSTANTS = (
     Constant("activation_margin", 1.15, 0.9, 1.5),
@@ -31,7 +34,7 @@ def usual() -> dict[str, float]:
     return {constant.name: constant.start for constant in MEMORY_CONSTANTS}
 
 
-def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
+def memory_parts(s: TransformerRows, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Return bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with
     logits."""
     if s.in_grid or (s.why == "").all():
@@ -45,19 +48,21 @@ def memory_parts(s: Any, constants: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return by_part
 
 
-def extremes(s: Any, stage: Stage, blank: np.ndarray, constants: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+def extremes(
+    s: TransformerRows, stage: Stage, blank: np.ndarray, constants: Mapping[str, Any]
+) -> tuple[np.ndarray, np.ndarray]:
     """Return bytes on the fullest device as rows are, and where the rows that `blank` marks recompute all layers."""
     whole = SimpleNamespace(**{name: np.where(blank, 1.0, getattr(s, name))[()] for name in RECOMPUTED_PARTS})
-    needed, least = (sum(stage.parts(constants, rows).values()) for rows in (s, whole))
-    return np.asarray(needed), np.asarray(least)
+    needed, least = (np.asarray(sum(stage.parts(constants, rows).values())) for rows in (s, whole))
+    return needed, least
 
 
-def memory_bytes(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
+def memory_bytes(s: TransformerRows, constants: Mapping[str, Any]) -> np.ndarray:
     """Return the memory needed on the fullest device [B]; NaN where the row cannot be predicted."""
     return np.asarray(sum(memory_parts(s, constants).values()))
 
 
-def fits(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
+def fits(s: TransformerRows, constants: Mapping[str, Any]) -> np.ndarray:
     """Return whether each row fits the memory of its device; False where that is unknown."""
     return formulas.fits(memory_bytes(s, constants), s.memory / s.cores)
 
@@ -65,7 +70,7 @@ def fits(s: Any, constants: Mapping[str, Any]) -> np.ndarray:
 class Stage:
     """Memory of a stage apart from what is recomputed; the first and the last stage differ in batches and logits."""
 
-    def __init__(self, s: Any) -> None:
+    def __init__(self, s: TransformerRows) -> None:
         self.values = s.values
         layers = np.ceil(s.layers / s.pp - 1e-9)
         sparse = np.minimum(layers, s.layers - s.dense_layers) * s.moe
@@ -101,7 +106,7 @@ class Stage:
         self.both, self.single = both, bool(np.all(s.pp == 1))
         self.kept, self.entry = layer_activations(s, shard, tokens)
 
-    def parts(self, c: Mapping[str, Any], s: Any) -> dict[str, np.ndarray]:
+    def parts(self, c: Mapping[str, Any], s: TransformerRows | SimpleNamespace) -> dict[str, np.ndarray]:
         """Return bytes by part where `s` states the share of a layer that is recomputed."""
         stored, recomputed = self._stored_and_recomputed(s)
         margin, layers = c["activation_margin"], self.layers * stored * self.stays
@@ -115,7 +120,7 @@ class Stage:
         reserved = np.asarray(c["reserved_bytes"])
         return {**self.states, "activations": activations, "transient": transient, "reserved": reserved}
 
-    def _stored_and_recomputed(self, s: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _stored_and_recomputed(self, s: TransformerRows | SimpleNamespace) -> tuple[np.ndarray, np.ndarray]:
         """Return the bytes that a layer stores, and those of one layer that exist again while it is recomputed."""
         share = s.recomputed_all
         # The activation function counts as a small operation: recomputed, it frees half of the feed-forward layer.
@@ -135,7 +140,7 @@ class Stage:
         return np.asarray(left), np.maximum(whole - left, 0)
 
 
-def held_micro_batches(s: Any) -> np.ndarray:
+def held_micro_batches(s: TransformerRows) -> np.ndarray:
     """Return the micro-batches whose activations the first stage stores at once."""
     return formulas.micro_batches_held(s.pp, s.vp, np.maximum(s.micro_batches / s.flushes, 1), s.held_share)
 
@@ -143,7 +148,7 @@ def held_micro_batches(s: Any) -> np.ndarray:
 class Shard:
     """Widths and weights of one layer on one shard: the layer of the network with its part of heads and inner width."""
 
-    def __init__(self, s: Any, head_tile: float = 0.0, tile: float = 0.0) -> None:
+    def __init__(self, s: TransformerRows, head_tile: float = 0.0, tile: float = 0.0) -> None:
         """Set the sizes; widths of heads and of the feed-forward layer are rounded up to `head_tile` and `tile`, if
         any."""
         latent = s.latent_attention == 1
@@ -165,7 +170,7 @@ class Shard:
         self.expert = weights_of(mlp_products(s.hidden, s.moe_ffn_hidden, s.gated_mlp))
         self.shared = self.expert * s.shared_experts / s.tp
 
-    def adapters(self, s: Any, layers: Any, sparse: Any) -> Any:
+    def adapters(self, s: TransformerRows, layers: Any, sparse: Any) -> Any:
         """Return weights of low-rank adapters: rank times inputs and outputs of each product (Hu et al., 2022,
         section 4)."""
         beside = layers * (4 * s.hidden + self.query + self.pairs + self.values)
@@ -174,7 +179,7 @@ class Shard:
         return s.lora * s.rank * (beside + s.adapts_mlp * (2 + s.gated_mlp) * inner)
 
 
-def layer_activations(s: Any, shard: Shard, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def layer_activations(s: TransformerRows, shard: Shard, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return the bytes that a layer stores by their origin, and those of its inputs."""
     t = s.tp
     shards = np.where(s.sequence_parallel == 1, t, 1)

@@ -12,13 +12,16 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from cookbook import catalog
 from cookbook.catalog.refusals import Refusal
-from cookbook.prediction.scenario import Coded, Rows, Scenario, each_row
+from cookbook.prediction.scenario import Coded, Scenario, each_row
+
+if TYPE_CHECKING:
+    from cookbook.prediction.kinds.transformer import TransformerRows
 
 # Sequences from here on are worth splitting [tokens].
 MIN_SPLIT_TOKENS = 8192
@@ -550,7 +553,7 @@ def with_reason(why: np.ndarray, bad: Any, reason: Refusal | np.ndarray, figures
     return np.where(new, words, why.astype(object))
 
 
-def impossible(s: Any, scenario: Scenario) -> np.ndarray:
+def impossible(s: TransformerRows, scenario: Scenario) -> np.ndarray:
     """Return why each requested configuration, made to rows, is impossible; "" where it is not, one "" where none is.
 
     Reasons of rows in a grid contain no values, since otherwise there would be one sentence for each row.
@@ -712,7 +715,10 @@ def configuration_grid(
 
 
 def with_usual_configurations(
-    scenario: Scenario, rows: Rows, held: Callable[[Rows], np.ndarray], estimated: Callable[[Scenario], Any]
+    scenario: Scenario,
+    rows: TransformerRows,
+    held: Callable[[TransformerRows], np.ndarray],
+    estimated: Callable[[Scenario], Any],
 ) -> tuple[Scenario, Filled]:
     """Return a scenario whose blank configurations are filled in.
 
@@ -724,7 +730,7 @@ def with_usual_configurations(
     ----------
     scenario : Scenario
         Steps of language models, as asked.
-    rows : Rows
+    rows : TransformerRows
         The same, resolved, with plain configurations.
     held : callable
         Bytes by which rows are larger than the memory of a device.
@@ -755,7 +761,7 @@ def with_usual_configurations(
     return Scenario(scenario.kind, len(scenario), {**scenario.columns, **whole}, scenario.why, scenario.read), filled
 
 
-def _without_configuration(scenario: Scenario, rows: Rows) -> np.ndarray:
+def _without_configuration(scenario: Scenario, rows: TransformerRows) -> np.ndarray:
     """Return rows of several devices for which the reader states no configuration."""
     blank = np.asarray(rows.why == "") & (rows.devices * rows.cores > 1) & ~np.isnan(scenario.number("devices"))
     for name in CONFIGURATION:
@@ -764,7 +770,7 @@ def _without_configuration(scenario: Scenario, rows: Rows) -> np.ndarray:
 
 
 def _fastest(
-    scenario: Scenario, rows: Rows, at: np.ndarray, estimated: Callable[[Scenario], Any]
+    scenario: Scenario, rows: TransformerRows, at: np.ndarray, estimated: Callable[[Scenario], Any]
 ) -> dict[str, np.ndarray]:
     """Return the fastest configuration that fits of each of some rows; NaN where none fits."""
     names = ("layers", "heads", "experts", "moe", "devices", "cores", "per_node", "seq")
@@ -828,7 +834,7 @@ def _grid(
     return {name: grid[name].astype(float) for name in PLAIN_VALUES}
 
 
-def interleaved(scenario: Scenario, rows: Rows) -> np.ndarray:
+def interleaved(scenario: Scenario, rows: TransformerRows) -> np.ndarray:
     """Return the chunks of a stage of interleaved pipelines, where they are not stated; NaN of all others.
 
     They say so, or their software does where nothing is stated. An interleaved pipeline takes an integer number of
@@ -844,7 +850,7 @@ def interleaved(scenario: Scenario, rows: Rows) -> np.ndarray:
     return np.where(blank, chunks, np.nan)
 
 
-def _with_chunks(scenario: Scenario, rows: Rows, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+def _with_chunks(scenario: Scenario, rows: TransformerRows, columns: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return also the chunks of a stage of interleaved pipelines; those of a chosen configuration are unchanged."""
     chunks = interleaved(scenario, rows)
     if "vp" in columns:

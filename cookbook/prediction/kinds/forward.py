@@ -103,7 +103,43 @@ RUNTIMES = ("NVIDIA", "AMD")
 LEAST_STREAMED = 2.0
 
 
-def resolve(scenario: Scenario) -> Rows:
+class ForwardRows(Rows):
+    """Forward passes of any network."""
+
+    # Requests and what is asked for.
+    batch: np.ndarray  # samples of one replica in one pass [-]
+    items: np.ndarray  # counted items of one sample, 1 or tokens; of a server times the share that its delays leave [-]
+    is_delay: np.ndarray  # 1 where a delay is asked for, 0 for a rate
+    ahead: np.ndarray  # passes that a request waits for before its own, where a delay is asked for, else 0 [-]
+    each_device: np.ndarray  # 1 where the rate is that of one device, 0 for all devices
+    accumulation: np.ndarray  # 1: a forward pass accumulates nothing
+    # Devices.
+    devices: np.ndarray  # devices in all [-]
+    cores: np.ndarray  # cores of a device that each hold a network of their own; usually 1 [-]
+    replicas: np.ndarray  # copies of the network that run side by side [-]
+    ring_link: np.ndarray  # rate of a device that an all-reduce within its node reaches, one direction [B/s]
+    # Core, or device where that is one, in the number format of the products.
+    peak: np.ndarray  # peak of the units that compute products, before power limits it [FLOP/s]
+    vector_peak: np.ndarray  # peak of the vector units in single precision; `peak` where there is none [FLOP/s]
+    mem_bandwidth: np.ndarray  # memory bandwidth, that of idle cores included [B/s]
+    memory_bytes: np.ndarray  # memory [B]
+    cache: np.ndarray  # last cache before memory, or memory on the chip; 0 where none is known [B]
+    element_bytes: np.ndarray  # bytes of an element in the stated format [B]
+    unit_kind: np.ndarray  # units of products: 0 vector, 1 matrix in 16 bits, 2 in TF32, 3 in 8 bits or less
+    lanes: np.ndarray  # lanes that one scheduler feeds, in widths of an instruction [-]
+    convolution: np.ndarray  # measured rate of convolutions over the expected one; 1 where not measured [-]
+    watts: np.ndarray  # power that limits the clock; infinite where it sets no limit [W]
+    process_nm: np.ndarray  # process of the chip; 1 where power sets no limit [nm]
+    # Software.
+    launches: np.ndarray  # time in which it starts and finishes an operation, over that of a graph executor [-]
+    drains: np.ndarray  # time of the device between two kernels, over that of a GPU [-]
+    kernels: np.ndarray  # share of the best kernels that the compiler reaches, where the fit starts [-]
+    fused: np.ndarray  # fusion of small operations: 0 none, 1 compilers of frameworks, 1.5 of whole networks [-]
+    transposes: np.ndarray  # 1 where convolutions on matrix units reorder tensors with channels first, else 0
+    fast_algorithms: np.ndarray  # 1 where convolutions take whole batches, by Winograd if it saves; 0: image by image
+
+
+def resolve(scenario: Scenario) -> ForwardRows:
     """Return scenarios with network, machine and engine; `batch` is that of one replica, `peak` that of its device."""
     lacks = scenario.words("precision").where(lambda word: word == "")
     pairs = together(scenario.words("accelerator"), scenario.words("precision"), scenario.words("scenario"))
@@ -126,7 +162,7 @@ def resolve(scenario: Scenario) -> Rows:
     values["ahead"] = np.where(values["is_delay"] > 0, np.fmax(s.number("in_flight"), 1.0) - 1.0, 0.0)
     keys["scale"] = Coded((values["replicas"] > 1).astype(int), ("1 device", "1 node"))
     assumed.append(("precision", lacks, s.words("precision")))
-    return resolved.rows(s, assumed)
+    return resolved.rows(ForwardRows, s, assumed)
 
 
 def _format(row: tuple[Any, str, str]) -> str:
@@ -163,7 +199,7 @@ def _counts(
     return {"batch": batch, "devices": devices, "replicas": replicas, "accumulation": np.array(1.0)}
 
 
-def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
+def outcome(scenarios: ForwardRows, step_seconds: np.ndarray) -> np.ndarray:
     """Return the rate of the whole system, or per device where the metric is; for delays, passes per second."""
     with np.errstate(divide="ignore", invalid="ignore"):
         samples = scenarios.batch * scenarios.replicas * scenarios.items
@@ -172,7 +208,7 @@ def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
 
 
 def parts(
-    scenarios: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
+    scenarios: ForwardRows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
 ) -> dict[str, np.ndarray]:
     """Return exposed seconds of one pass by part; NaN where `scenarios.why` says why not; `terms` switches some off."""
     on = {name: bool((terms or {}).get(name, True)) for name in TERMS}
@@ -183,7 +219,7 @@ def parts(
     return in_blocks(scenarios, values, names, lambda at, some: _pass(table, shares, scenarios, at, some, on))
 
 
-def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def memory_parts(rows: ForwardRows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return device memory by part [B]: weights, tensors of the largest operation, runtime; and the device's bytes."""
     sizes = np.array([_largest(*row) for row in rows.networks] + [(np.nan, np.nan)])
     parameters, tensors = sizes[rows.network_index].T
@@ -209,7 +245,7 @@ def _shares(table: Products, values: Mapping[str, np.ndarray], on: Mapping[str, 
 def _pass(
     table: Products,
     shares: np.ndarray,
-    scenarios: Rows,
+    scenarios: ForwardRows,
     at: np.ndarray,
     values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],

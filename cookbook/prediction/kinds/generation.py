@@ -81,7 +81,113 @@ UNMEASURED = "read and written as fast as keys and values, worked on as fast as 
 COMPUTED, BYTES = ("fp32", "bf16", "fp8", "int8"), ("fp8", "int8", "fp4")
 
 
-def resolve(scenario: Scenario) -> Rows:
+class GenerationRows(Rows):
+    """Answers of language models: prompts, and tokens one after the other."""
+
+    # Network: what it stores and multiplies.
+    weight_bytes: np.ndarray  # weights that every pass reads, the output layer among them [B]
+    expert_bytes: np.ndarray  # weights of all routed experts; 0 without experts [B]
+    embedded_bytes: np.ndarray  # weights that are looked up by row, not read as a whole [B]
+    active: np.ndarray  # weights that one token is multiplied with, without the output layer [-]
+    head: np.ndarray  # weights of the output layer [-]
+    layers: np.ndarray  # layers, each of two branches; NaN: no language model whose layers are known [-]
+    hidden: np.ndarray  # width of the network [-]
+    heads: np.ndarray  # query heads of a layer [-]
+    head_dim: np.ndarray  # width of a head; of latent attention the mean of keys and values [-]
+    experts: np.ndarray  # experts of a layer; 1 without experts [-]
+    experts_per_token: np.ndarray  # experts that one token uses; 1 without experts [-]
+    cache_bytes: np.ndarray  # keys and values of one token in all layers [B]
+    cache_heads: np.ndarray  # heads over which keys and values can be sharded; 1 for a latent cache [-]
+    queries: np.ndarray  # query heads that read one such head separately; 1 for a latent cache [-]
+    window: np.ndarray  # tokens in the sliding window; infinite without one [-]
+    windowed: np.ndarray  # share of the layers that attend within the window; of unlike layers by their cache [-]
+    windowed_scores: np.ndarray  # the same share by work on a score of attention; `windowed` where layers are alike [-]
+    attending: np.ndarray  # share of the layers that attend; the others keep a state of fixed size [-]
+    state_bytes: np.ndarray  # state of one sequence in all layers that keep one, whatever its length [B]
+    state_flop: np.ndarray  # operations on that state for one token of a prompt [FLOP]
+    positions: np.ndarray  # most tokens that learned positions allow; infinite where positions are computed [-]
+    usual_length: np.ndarray  # tokens of the usual sequence of the network; infinite where not known [-]
+    narrow: np.ndarray  # 1 where weights are stored in fewer bytes than the format of the products, else 0
+    bytewise: np.ndarray  # 1 where the format of the products has one byte or less, else 0
+    # Requests: lengths, how many there are, and drafts.
+    length: np.ndarray  # tokens of a prompt; 0 where none is stated and requests are not served [-]
+    answer: np.ndarray  # tokens of an answer [-]
+    usual_prompt: np.ndarray  # tokens of a prompt of served requests that state none [-]
+    usual_answer: np.ndarray  # tokens of an answer of served requests that state none [-]
+    lacks: np.ndarray  # 1 where the tokens of a prompt are neither stated nor assumed, else 0
+    batch: np.ndarray  # sequences of one copy of the weights at once, those that wait for a place included [-]
+    request_rate: np.ndarray  # requests that arrive in all; infinite: all are there at once, NaN: not stated [1/s]
+    cached: np.ndarray  # share of the tokens of prompts whose keys and values are kept from earlier requests [-]
+    drafted: np.ndarray  # tokens that are drafted for a step, beside the one that it yields anyway [-]
+    acceptance: np.ndarray  # share of drafted tokens that is taken; 0 without drafts [-]
+    gained: np.ndarray  # mean tokens that one step yields for a sequence, 1 to `drafted` + 1 [-]
+    # Requests: how they arrive.
+    served: np.ndarray  # 1 where requests come and go (server, offline or a rate), 0 where a batch runs to its end
+    queued: np.ndarray  # 1 for requests to a server, or at a rate, that is not `full`: all copies share them; else 0
+    full: np.ndarray  # 1 where all places are taken: offline, all requests at once, or a server at its limit; else 0
+    # Requests: what is asked for.
+    first: np.ndarray  # 1 where the time to the first token is asked for, else 0
+    token: np.ndarray  # 1 where the time of each further token, or decoding alone, is asked for, else 0
+    prompt_only: np.ndarray  # 1 where prompts alone are read, or their tokens counted, else 0
+    delayed: np.ndarray  # 1 where a delay is asked for, 0 for a rate
+    requests: np.ndarray  # 1 where a rate counts requests, else 0
+    every_token: np.ndarray  # 1 where a rate counts tokens of prompts and answers, else 0
+    each_device: np.ndarray  # 1 where the rate is that of one device, 0 for all devices
+    # Devices and their links.
+    devices: np.ndarray  # devices in all [-]
+    per_node: np.ndarray  # devices of a node [-]
+    cores: np.ndarray  # cores of a device that are sharded over as devices of their own; usually 1 [-]
+    peak: np.ndarray  # peak of a device in the format of the products [FLOP/s]
+    wide_peak: np.ndarray  # peak of a device in 16 bits, in which attention is computed [FLOP/s]
+    mem_bandwidth: np.ndarray  # memory bandwidth of a device [B/s]
+    memory: np.ndarray  # memory of a device [B]
+    ring_link: np.ndarray  # rate of a device that an all-reduce within its node reaches, one direction [B/s]
+    ring_network: np.ndarray  # rate of a device that an all-reduce between nodes reaches, one direction [B/s]
+    # Split of the network, in devices, or in cores where these are sharded over.
+    given: np.ndarray  # stated shards times stated stages, 1 for what is not stated [-]
+    shards: np.ndarray  # devices that share every layer (tensor parallelism) [-]
+    stages: np.ndarray  # stages of the pipeline [-]
+    spread: np.ndarray  # devices that whole experts are spread over (expert parallelism); 1: shards split each [-]
+    replicas: np.ndarray  # groups of `shards` in one copy that attend to sequences of their own [-]
+    groups: np.ndarray  # copies of the weights: devices in all over `shards` x `replicas` x `stages` [-]
+    # Room for sequences in one copy of the weights.
+    kept: np.ndarray  # tokens of a sequence that are cached, mean of the layers; of served ones on average in time [-]
+    fitting: np.ndarray  # sequences whose cache fits beside the weights, not rounded; 0 where weights do not fit [-]
+    most_sequences: np.ndarray  # limit of the engine in sequences at once, of all replicas; infinite without one [-]
+    slots: np.ndarray  # sequences at once at most, by memory and engine; infinite where neither limits them [-]
+    # Software.
+    chunk: np.ndarray  # tokens of prompts that one pass takes at most, of all replicas; infinite without a limit [-]
+    prefill_first: np.ndarray  # 1 where waiting prompts go before the next step, 0 where steps take chunks along
+    piece: np.ndarray  # tokens of a prompt that stages of a pipeline pass on together; infinite: whole prompts [-]
+    loaded: np.ndarray  # 1 for engines whose server is loaded to its limit where nobody states its load, else 0
+    layer_time: np.ndarray  # time of the host for a layer of a step or pass, whose kernels it starts one by one [s]
+    prompt_time: np.ndarray  # time of the host for a layer of a pass over prompts; shows where longer than the work [s]
+    step_time: np.ndarray  # time of the host for a step [s]
+    sequence_time: np.ndarray  # time of the host for each sequence of a step [s]
+    request_time: np.ndarray  # time of a request before and after the engine: HTTP, tokeniser [s]
+    query_cost: np.ndarray  # extra reading of keys and values for each further query head that shares them [-]
+    score_bytes: np.ndarray  # bytes moved for each attention score of a prompt; 0 for fused kernels [B]
+    tiled: np.ndarray  # 1 where experts multiply a few tokens in tiles, 0 row by row (engines for one user)
+    # Kernels of the device.
+    timed: np.ndarray  # 1 where kernels of the generation of the device were timed, else 0
+    weight_share: np.ndarray  # share of the memory bandwidth at which products read weights [-]
+    product_share: np.ndarray  # share of the peak that products reach [-]
+    cache_share: np.ndarray  # share of the memory bandwidth at which keys and values are read [-]
+    attention_share: np.ndarray  # share of `wide_peak` that attention over long prompts reaches [-]
+    attention_ramp: np.ndarray  # tokens times heads of prompts at which attention reaches half of that share [-]
+    layer_start: np.ndarray  # time in which the kernels of a layer start on the device [s]
+    latent_start: np.ndarray  # further time of starts in a layer with latent attention [s]
+    expert_start: np.ndarray  # further time of starts in a layer with experts [s]
+    expert_pace: np.ndarray  # time of products of experts over that of other products [-]
+    expert_reading: np.ndarray  # time in which weights of experts are read over that of other weights [-]
+    expert_tile: np.ndarray  # tokens in a tile of the kernel of experts [-]
+    expert_passes: np.ndarray  # times that rows of experts are read or written outside their products [-]
+    sum_start: np.ndarray  # latency of one all-reduce over shards, without the part of each rank [s]
+    sum_rank: np.ndarray  # latency that each shard beyond the first adds to it [s]
+    sum_link: np.ndarray  # rate that an all-reduce of the engine reaches over `ring_link`; 1 without a fast link [-]
+
+
+def resolve(scenario: Scenario) -> GenerationRows:
     """Return scenarios with their network, machine and engine; blanks filled."""
     s, size, assumed = _with_own_networks(scenario), len(scenario), list[tuple[str, Any, Any]]()
     makers = s.words("accelerator").map(lambda machine: machine.accelerator if machine else None)
@@ -128,7 +234,7 @@ def resolve(scenario: Scenario) -> Rows:
     keys["scale"] = Coded(nodes, ("1 device", "1 node", "multi-node"))
     why = serving_memory.unserved(s, v, devices, s.words("model").each(_title, object))
     full = {name: np.broadcast_to(np.asarray(value, dtype=float), (size,)) for name, value in v.items()}
-    return Rows(full, why, keys, assumed=tuple(assumed))
+    return GenerationRows(full, why, keys, assumed=tuple(assumed))
 
 
 def number_formats(scenario: Scenario, engine: Coded) -> tuple[str, str, str]:
@@ -304,7 +410,9 @@ def _configuration(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any,
     v["groups"] = np.maximum(most / (v["shards"] * v["replicas"]), 1.0)
     # Each replica has a scheduler of its own, with the limits of one.
     v |= {name: v[name] * v["replicas"] for name in ("chunk", "most_sequences")}
-    rows = Rows({name: np.asarray(value, dtype=float) for name, value in v.items()}, np.zeros(1, dtype="<U1"), {})
+    rows = GenerationRows(
+        {name: np.asarray(value, dtype=float) for name, value in v.items()}, np.zeros(1, dtype="<U1"), {}
+    )
     # Requests that come and go are halfway through their answers on average; a batch ends together.
     held, span = v["length"] + v["answer"] * np.where(v["served"], 0.5, 1.0), np.where(v["served"], v["answer"], 0.0)
     v["kept"] = attended_tokens(held, v["window"], v["windowed"], span)
@@ -324,12 +432,12 @@ def _configuration(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any,
     v["batch"] = np.where(v["queued"], np.maximum(batch / v["groups"], 1.0), batch)
 
 
-def decoder_of(rows: Rows) -> Decoder:
+def decoder_of(rows: GenerationRows) -> Decoder:
     """Return the model of each row."""
     return Decoder(**{name: rows.values[name] for name in Decoder._fields})
 
 
-def group_of(rows: Rows) -> Group:
+def group_of(rows: GenerationRows) -> Group:
     """Return the devices of one copy of the weights of each row; of chips with several cores a shard is a core."""
     cores = rows.cores
     nodes = np.ceil(rows.shards * rows.replicas / (rows.per_node * cores))
@@ -353,7 +461,7 @@ def group_of(rows: Rows) -> Group:
     )
 
 
-def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> Engine:
+def engine_of(rows: GenerationRows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> Engine:
     """Return what the engine of each row reaches of its devices."""
     on, c = {name: bool((terms or {}).get(name, True)) for name in TERMS}, constants
     timed, mixture = rows.timed > 0, rows.experts > 1
@@ -392,7 +500,9 @@ def engine_of(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool
     )
 
 
-def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
+def parts(
+    rows: GenerationRows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
+) -> dict[str, np.ndarray]:
     """Return seconds by part: of a batch, of one request of many, or of a delay."""
     decoder, engine = decoder_of(rows), engine_of(rows, constants, terms)
     if terms and not terms.get("cache", True):
@@ -440,7 +550,7 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
     return {**both, "waiting": np.where(np.isfinite(total), np.maximum(total - plain, 0.0), 0.0)}
 
 
-def _service(rows: Rows, shared: Mapping[str, Any]) -> Steady:
+def _service(rows: GenerationRows, shared: Mapping[str, Any]) -> Steady:
     """Return requests that come and go: a number at once, or at a rate, where that is stated."""
     comes, same = (
         np.isfinite(rows.request_rate),
@@ -467,7 +577,7 @@ def _service(rows: Rows, shared: Mapping[str, Any]) -> Steady:
     return Steady(*(np.where(comes, *columns) for columns in zip(opened, steady, strict=True)))
 
 
-def unanswered(rows: Rows, constants: Mapping[str, Any]) -> np.ndarray:
+def unanswered(rows: GenerationRows, constants: Mapping[str, Any]) -> np.ndarray:
     """Return why rows have no finite time: more requests arrive than are answered; "" of others."""
     shared = {"decoder": decoder_of(rows), "group": group_of(rows), "engine": engine_of(rows, constants)}
     service = _service(rows, shared)
@@ -485,7 +595,7 @@ def _some(columns: Any, at: np.ndarray) -> Any:
     return type(columns)(*(value[at] if np.ndim(value) else value for value in columns))
 
 
-def impossible(rows: Rows, s: Scenario) -> np.ndarray:
+def impossible(rows: GenerationRows, s: Scenario) -> np.ndarray:
     """Return why weights, or one request, do not fit, with what would do; "" where they do, one "" where all do."""
     models = _with_own_networks(s).words("model")
     return serving_memory.refused(
@@ -493,13 +603,13 @@ def impossible(rows: Rows, s: Scenario) -> np.ndarray:
     )
 
 
-def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
+def outcome(rows: GenerationRows, step_seconds: np.ndarray) -> np.ndarray:
     """Return the rate of what is counted, of all devices or of one; for delays, answers (or tokens) per second."""
     shared = np.where(rows.each_device > 0, rows.devices, 1.0)
     return np.asarray(np.where(rows.delayed > 0, 1.0, tokens(rows) / shared) / step_seconds)
 
 
-def tokens(rows: Rows) -> np.ndarray:
+def tokens(rows: GenerationRows) -> np.ndarray:
     """Return the count of one batch, or of one request of many, of all copies of the weights."""
     inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
     inside = np.select([rows.served > 0, rows.prompt_only > 0], [1.0, rows.batch], inside)
@@ -513,7 +623,7 @@ def tokens(rows: Rows) -> np.ndarray:
     return np.asarray(np.where(one, np.nan, inside * per_request * rows.groups))
 
 
-def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def memory_parts(rows: GenerationRows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return device memory by part [B]: weights, keys and values, any states, the runtime; and that of a shard."""
     shards = rows.shards * rows.stages * rows.replicas
     inside = np.where(np.isfinite(rows.most_sequences), np.minimum(rows.batch, rows.slots), rows.batch)
@@ -530,7 +640,7 @@ def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np
     }, rows.memory / rows.cores
 
 
-def seconds_at_peak(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
+def seconds_at_peak(rows: GenerationRows) -> tuple[np.ndarray, np.ndarray]:
     """Return seconds of the products of each row at the peak, and of its data at the memory's bandwidth."""
     ideal = {constant.name: IDEAL.get(constant.name, 1.0) for constant in CONSTANTS}
     seconds = []
@@ -542,7 +652,7 @@ def seconds_at_peak(rows: Rows) -> tuple[np.ndarray, np.ndarray]:
     return seconds[0], seconds[1]
 
 
-def strata(rows: Rows) -> np.ndarray:
+def strata(rows: GenerationRows) -> np.ndarray:
     """Return the question of each row, in words: rows of one question are evaluated together."""
     v = {name: value > 0 for name, value in rows.values.items()}
     return np.select(

@@ -14,9 +14,8 @@ import numpy as np
 
 from cookbook.formulas import input_pipeline, storage_rates
 from cookbook.prediction.kinds.input_pipeline_arguments import KIND as KIND
-from cookbook.prediction.kinds.input_pipeline_arguments import committed, memory_price
+from cookbook.prediction.kinds.input_pipeline_arguments import InputPipelineRows, committed, memory_price
 from cookbook.prediction.kinds.input_pipeline_arguments import resolve as resolve
-from cookbook.prediction.scenario import Rows
 
 CONSTANTS = TERMS = ()
 DESCRIBED, WORKLOAD, DATASHEET = "system described", "workload measured", "datasheet only"
@@ -39,14 +38,14 @@ UNLIMITED: Figures = MappingProxyType(
 )
 
 
-def evidence(rows: Rows) -> tuple[Mapping[str, float], np.ndarray, np.ndarray]:
+def evidence(rows: InputPipelineRows) -> tuple[Mapping[str, float], np.ndarray, np.ndarray]:
     """Constants, how well measurements cover each row, and what to mind about it."""
     tier = np.select([rows.described > 0, rows.benchmark > 0], [DESCRIBED, WORKLOAD], DATASHEET)
     uneven = np.remainder(rows.accelerators, rows.hosts) > 0
     return committed(), tier.astype(object), np.where(uneven, UNEVEN, "").astype(object)
 
 
-def parts(rows: Rows, constants: Mapping[str, float], terms: Any = None) -> dict[str, np.ndarray]:
+def parts(rows: InputPipelineRows, constants: Mapping[str, float], terms: Any = None) -> dict[str, np.ndarray]:
     """Seconds of one step in later epochs by stage, storage and network without what the page cache serves.
 
     Stages work side by side, so that the slowest decides; "waiting" is what the step takes beyond it: batches of uneven
@@ -64,12 +63,12 @@ def step_seconds(parts: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.max([parts[name] for name in STAGES], axis=0) + parts["waiting"]
 
 
-def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
+def outcome(rows: InputPipelineRows, step_seconds: np.ndarray) -> np.ndarray:
     """Samples a second of all accelerators."""
     return np.asarray(rows.batch * rows.accelerators / step_seconds)
 
 
-def ends(rows: Rows, constants: Mapping[str, float], rate: np.ndarray) -> dict[str, np.ndarray]:
+def ends(rows: InputPipelineRows, constants: Mapping[str, float], rate: np.ndarray) -> dict[str, np.ndarray]:
     """Intervals of the time of a step [s] about samples a second, composed of calibrated ones as in `ranges`."""
     counted, found = rows.batch * rows.accelerators, dict[str, np.ndarray]()
     for level in LEVELS:
@@ -78,7 +77,7 @@ def ends(rows: Rows, constants: Mapping[str, float], rate: np.ndarray) -> dict[s
     return found
 
 
-def tokens(rows: Rows) -> np.ndarray:
+def tokens(rows: InputPipelineRows) -> np.ndarray:
     """Samples are not counted in tokens."""
     return np.array(np.nan)
 

@@ -216,7 +216,72 @@ def first_reason(first: np.ndarray, refused: Iterable[tuple[Any, ...]]) -> np.nd
     return first
 
 
-def resolve(request: Scenario) -> Rows:
+class InputPipelineRows(Rows):
+    """Storage, hosts and links that feed accelerators in training."""
+
+    # Step of the network.
+    step: np.ndarray  # time of one step of one accelerator that never waits [s]
+    step_low80: np.ndarray  # low end of its 80 % interval; NaN where a step is given without one [s]
+    step_high80: np.ndarray  # high end of its 80 % interval; NaN where a step is given without one [s]
+    step_low90: np.ndarray  # low end of its 90 % interval; NaN where a step is given without one [s]
+    step_high90: np.ndarray  # high end of its 90 % interval; NaN where a step is given without one [s]
+    benchmark: np.ndarray  # 1 where the step is that of a storage benchmark, else 0
+    overhead: np.ndarray  # time of a step beside its computation; 0 except for steps of storage benchmarks [s]
+    batch: np.ndarray  # samples of one accelerator in one step [-]
+    serial: np.ndarray  # work of a host for one sample that stands beside the step [s]
+    # Run.
+    accelerators: np.ndarray  # accelerators in all [-]
+    hosts: np.ndarray  # hosts in all, each with an even part of the accelerators and of the data [-]
+    epochs: np.ndarray  # passes over the data set [-]
+    shuffled: np.ndarray  # 1 for a new order in each epoch, 0 for always the same
+    # Data set.
+    samples: np.ndarray  # samples of the data set [-]
+    stored: np.ndarray  # size of the data set as stored [B]
+    decoded: np.ndarray  # size of one sample as an accelerator takes it [B]
+    work: np.ndarray  # work of a core for one sample over that for an image of the reference; 0: used as stored [-]
+    small_files: np.ndarray  # 1 where each sample is a file of its own, else 0
+    # Storage tier.
+    described: np.ndarray  # 1 where the tier is a row of the catalogue, 0 for the reader's own
+    local: np.ndarray  # 1 for drives in every host, 0 for shared storage
+    object_store: np.ndarray  # 1 for object stores, else 0
+    seeks: np.ndarray  # 1 for disks, whose heads seek before they read, else 0
+    drives: np.ndarray  # drives or nodes; of local storage in each host [-]
+    bandwidth: np.ndarray  # read bandwidth of one drive or node [B/s]
+    iops: np.ndarray  # read operations a second of one drive or node [1/s]
+    write_bandwidth: np.ndarray  # write bandwidth of one drive or node [B/s]
+    latency: np.ndarray  # time of a single read [s]
+    burst_bandwidth: np.ndarray  # read bandwidth while credits last; `bandwidth` where there are none [B/s]
+    burst_credit: np.ndarray  # bytes that a full bucket of credits lends; infinite where there are none [B]
+    burst_iops: np.ndarray  # read operations a second while credits last; `iops` where there are none [1/s]
+    burst_operations: np.ndarray  # operations that a full bucket of credits lends; infinite where there are none [-]
+    client: np.ndarray  # most that one host reads of the tier [B/s]
+    connection: np.ndarray  # rate of one connection to an object store; infinite for other tiers [B/s]
+    capacity: np.ndarray  # bytes that one drive or node holds; NaN where not known [B]
+    endurance: np.ndarray  # drive writes a day that are bought; NaN where not known [-]
+    price: np.ndarray  # price of a terabyte, of a purchase or a month; NaN where not known [USD/TB]
+    # Host and its network.
+    network: np.ndarray  # network of one host on the way to shared storage; infinite for local drives [B/s]
+    cores: np.ndarray  # physical cores of one host; infinite where not known: one for each worker [-]
+    memory: np.ndarray  # memory of one host; 0 where not known: no page cache is counted [B]
+    speed: np.ndarray  # single-thread speed of its processor, in points of PassMark [-]
+    threads: np.ndarray  # threads of a core [-]
+    # Loader.
+    workers: np.ndarray  # loader processes of one accelerator; 0: the main process decodes [-]
+    remote: np.ndarray  # share of the workers on the socket away from their data [-]
+    prefetch: np.ndarray  # batches that may wait for an accelerator [-]
+    variation: np.ndarray  # standard deviation of the times of batches over their mean [-]
+    # Link from the host to an accelerator.
+    link: np.ndarray  # nominal rate of the link, one direction; infinite where not known [B/s]
+    sharers: np.ndarray  # accelerators that share one such link [-]
+    pinned: np.ndarray  # 1 where copies to accelerators come from pinned memory, else 0
+    copy_efficiency: np.ndarray  # share of the nominal rate that a copy reaches, from pinned memory or not [-]
+    # Checkpoints.
+    checkpoint_bytes: np.ndarray  # size of one checkpoint; 0 where none is written, NaN where not known [B]
+    checkpoint_interval: np.ndarray  # training between checkpoints; infinite where none is written [s]
+    asynchronous: np.ndarray  # 1 where checkpoints are written behind the training, 0 where it waits for them
+
+
+def resolve(request: Scenario) -> InputPipelineRows:
     """Return scenarios as figures of the chain in SI: infinite where nothing limits, NaN where a price is not known."""
     take, constants, system = _Taken(request), committed(), request.words("accelerator")
     stated = together(request.words("workload"), system).map(lambda pair: _benchmark(*pair))
@@ -264,7 +329,7 @@ def resolve(request: Scenario) -> Rows:
     why = first_reason(request.why, refused)
     v |= {name: np.where(np.isnan(v[name]), np.inf, v[name]) for name in ("iops", "burst_iops")}
     values = {name: each_row(np.asarray(figure, dtype=float), len(request)) for name, figure in v.items()}
-    return Rows(values, why, {}, assumed=tuple(take.assumed))
+    return InputPipelineRows(values, why, {}, assumed=tuple(take.assumed))
 
 
 def _work(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -81,9 +81,45 @@ GRADIENT_BYTES = 4.0
 REFERENCE_PEAK = 2e14
 BLOCK = 4096
 PASSES = 3
+R = TypeVar("R", bound=Rows)
 
 
-def resolve(scenario: Scenario) -> Rows:
+class NetworkRows(Rows):
+    """Training steps of any network, in data parallelism."""
+
+    # Batch and what is counted.
+    batch: np.ndarray  # samples of one device in one pass [-]
+    accumulation: np.ndarray  # passes for one update (gradient accumulation) [-]
+    total: np.ndarray  # samples of one update of all devices, as stated; NaN where not stated [-]
+    short: np.ndarray  # 1 where `total` is less than one pass of all devices takes (refused), else 0
+    items: np.ndarray  # counted items of one sample: tokens of a sequence, or 1 [-]
+    # Devices and their links.
+    devices: np.ndarray  # devices in all [-]
+    per_node: np.ndarray  # devices of a node that are used [-]
+    nodes: np.ndarray  # nodes in all [-]
+    link: np.ndarray  # rate of a device that an all-reduce within its node reaches, one direction [B/s]
+    network: np.ndarray  # rate of a device that an all-reduce between nodes reaches, one direction [B/s]
+    # Device in the number format of the products.
+    peak: np.ndarray  # peak of the units that compute products, matrix or vector units [FLOP/s]
+    vector_peak: np.ndarray  # peak of the vector units in single precision; `peak` where there is none [FLOP/s]
+    mem_bandwidth: np.ndarray  # memory bandwidth [B/s]
+    element_bytes: np.ndarray  # bytes of an element: 2 or 4 [B]
+    unit_kind: np.ndarray  # units that compute products: 0 vector units, 1 matrix units in 16 bits, 2 in TF32
+    lanes: np.ndarray  # lanes that one scheduler feeds, in widths of an instruction [-]
+    convolution: np.ndarray  # measured rate of convolutions over the expected one; 1 where not measured [-]
+    # Software.
+    launches: np.ndarray  # time in which it starts and finishes an operation, over that of a graph executor [-]
+    in_turn: np.ndarray  # devices whose kernels one process starts in turn; 1 where each device has a process [-]
+    fused: np.ndarray  # 1 where norms, activations and sums are fused, 0 where each runs by itself
+    transposes: np.ndarray  # 1 where convolutions on matrix units reorder tensors with channels first, else 0
+    fast_algorithms: np.ndarray  # 1 where convolutions take whole batches, by Winograd if it saves; 0: image by image
+    keeps_scores: np.ndarray  # 1 where attention writes its scores to memory, 0 where one kernel does all
+    # Update of the weights.
+    update_bytes: np.ndarray  # bytes that the optimiser moves for each parameter; 0 without an update [B]
+    sparse: np.ndarray  # 1 where tables get gradients only for rows that samples look up (recommenders), else 0
+
+
+def resolve(scenario: Scenario) -> NetworkRows:
     """Return scenarios with their network, machine and software; blanks filled."""
     s, assumed = scenario, list[Any]()
     resolved = look_up(s, KIND, DEVICE, assumed)
@@ -102,7 +138,7 @@ def resolve(scenario: Scenario) -> Rows:
     values["sparse"] = resolved.families.each(lambda family: family == SPARSE)
     nodes, count = values["nodes"], values["devices"]
     keys["scale"] = Coded(np.where(nodes > 1, 2, np.where(count > 1, 1, 0)), ("1 device", "1 node", "multi-node"))
-    return resolved.rows(s, assumed)
+    return resolved.rows(NetworkRows, s, assumed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +154,12 @@ class LookedUp:
     values: dict[str, np.ndarray]
     keys: dict[str, Coded]
 
-    def rows(self, s: Scenario, assumed: list[Any]) -> Rows:
-        """Return the rows, when all values and keys are known."""
+    def rows(self, kind: type[R], s: Scenario, assumed: list[Any]) -> R:
+        """Return the rows of a kind, when all values and keys are known."""
         lacks = self.devices.map(attrgetter("why"))
         refused = refuse(s.why, together(self.why, lacks).map(lambda reasons: reasons[0] or reasons[1]), self.values)
         full = {name: np.broadcast_to(np.asarray(value, dtype=float), (len(s),)) for name, value in self.values.items()}
-        return Rows(
+        return kind(
             full, refused, self.keys, self.networks, np.broadcast_to(self.network_index, (len(s),)), tuple(assumed)
         )
 
@@ -249,7 +285,7 @@ def refuse(why: np.ndarray, reasons: Coded, values: dict[str, np.ndarray]) -> np
     return why
 
 
-def outcome(scenarios: Rows, step_seconds: np.ndarray) -> np.ndarray:
+def outcome(scenarios: NetworkRows, step_seconds: np.ndarray) -> np.ndarray:
     """Return the rate of the whole system in the unit of the row: samples, or what is counted in them, per second."""
     with np.errstate(divide="ignore", invalid="ignore"):
         samples = scenarios.batch * scenarios.accumulation * scenarios.devices
@@ -264,7 +300,7 @@ def runs(rows: Rows) -> Runs:
     index = np.where(rows.network_index < 0, len(names) - 1, rows.network_index)
     labels["network"] = Coded(index, tuple(names))
     labels["workload"] = Coded(index, tuple(kinds.get(name, "") for name in names))
-    labels["format"] = np.nan_to_num(rows.unit_kind, nan=-1.0).astype(int)
+    labels["format"] = np.nan_to_num(rows.values["unit_kind"], nan=-1.0).astype(int)
     return Runs(labels)
 
 
@@ -279,7 +315,7 @@ def tokens(rows: Rows) -> np.ndarray:
 
 
 def parts(
-    scenarios: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
+    scenarios: NetworkRows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
 ) -> dict[str, np.ndarray]:
     """Return exposed seconds of a step by part; NaN where `scenarios.why` says why not; `terms` switches some off."""
     on = {name: bool((terms or {}).get(name, True)) for name in TERMS}
@@ -312,7 +348,7 @@ def in_blocks(
 def _passes(
     table: Products,
     shares: np.ndarray,
-    scenarios: Rows,
+    scenarios: NetworkRows,
     at: np.ndarray,
     values: Mapping[str, np.ndarray],
     on: Mapping[str, bool],
@@ -407,7 +443,7 @@ def product_shares(table: Products, values: Mapping[str, np.ndarray], on: Mappin
 
 
 def _step(
-    scenarios: Rows,
+    scenarios: NetworkRows,
     passes: dict[str, np.ndarray],
     table: Products,
     values: Mapping[str, np.ndarray],

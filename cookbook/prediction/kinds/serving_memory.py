@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,8 +13,11 @@ from cookbook.catalog.refusals import Refusal
 from cookbook.formulas.generation import Decoder, Group, cache_slots
 from cookbook.prediction.kinds.constraints import BLANK_MODEL, with_reason
 from cookbook.prediction.precision import stored_bytes
-from cookbook.prediction.scenario import Coded, Rows, Scenario
+from cookbook.prediction.scenario import Coded, Scenario
 from cookbook.units import human
+
+if TYPE_CHECKING:
+    from cookbook.prediction.kinds.generation import GenerationRows
 
 WEIGHTS = "weights-too-large"
 REQUEST_TOO_LONG = Refusal(
@@ -62,7 +65,7 @@ WITHOUT_ARRIVALS = ("offline", "decode", "prefill")
 SMALLER_FORMATS = ("fp8", "int4")
 
 
-def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.ndarray], Any]) -> np.ndarray:
+def refused(rows: GenerationRows, decoder: Decoder, group: Group, networks: Callable[[np.ndarray], Any]) -> np.ndarray:
     """Return why weights, or one request, do not fit; "" where they do. `networks` gives those of some rows."""
     # A pass over prompts alone keeps nothing of them.
     over = (rows.fitting < 1) & (rows.fitting > 0) & (rows.prompt_only == 0)
@@ -91,7 +94,7 @@ def refused(rows: Rows, decoder: Decoder, group: Group, networks: Callable[[np.n
     return why
 
 
-def _longest(rows: Rows, decoder: Decoder, group: Group, share: float) -> np.ndarray:
+def _longest(rows: GenerationRows, decoder: Decoder, group: Group, share: float) -> np.ndarray:
     """Return the tokens of one request that fit beside the weights and the state that layers keep of it."""
     plain, copies = decoder._replace(windowed=0.0, state_bytes=0.0), np.maximum(rows.shards / rows.cache_heads, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):  # without a layer that attends, any number of tokens fits

@@ -17,9 +17,10 @@ from cookbook.prediction.constants import Constant
 from cookbook.prediction.kinds import configurations
 from cookbook.prediction.kinds.configurations import Shard
 from cookbook.prediction.kinds.constraints import impossible as impossible
+from cookbook.prediction.kinds.transformer import TransformerRows
 from cookbook.prediction.kinds.transformer import resolve as resolve
 from cookbook.prediction.precision import SIZES
-from cookbook.prediction.scenario import RECOMPUTED, Rows, each_row
+from cookbook.prediction.scenario import RECOMPUTED, each_row
 from cookbook.prediction.scenario import step_seconds as step_seconds
 
 # Bounds and pull are narrow where benchmarks of products or collectives, or operation counts, already say the value.
@@ -101,22 +102,24 @@ WIDENED_BYTES, UNPACKED_BYTES = constant("widened-bytes"), constant("unpacked-by
 FUSED_BACKWARD, HALF_SPEED = constant("fused-attention-backward"), constant("attention-half-speed")
 
 
-def outcome(rows: Rows, step_seconds: np.ndarray) -> np.ndarray:
+def outcome(rows: TransformerRows, step_seconds: np.ndarray) -> np.ndarray:
     """Return the outcome that rows of this kind state: the step time itself [s]."""
     return step_seconds
 
 
-def tokens(rows: Rows) -> np.ndarray:
+def tokens(rows: TransformerRows) -> np.ndarray:
     """Return the tokens of one step of all devices."""
     return np.asarray(rows.global_batch * rows.seq)
 
 
-def memory_parts(rows: Rows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
+def memory_parts(rows: TransformerRows, constants: Mapping[str, Any]) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Return bytes by part on the fullest device, and the bytes that it has."""
     return configurations.memory_parts(rows, constants), rows.memory / rows.cores
 
 
-def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None) -> dict[str, np.ndarray]:
+def parts(
+    rows: TransformerRows, constants: Mapping[str, Any], terms: Mapping[str, bool] | None = None
+) -> dict[str, np.ndarray]:
     """Return exposed seconds by part; NaN where `rows.why` says why not; ``{"bubble": False}`` switches one off.
 
     Raises
@@ -146,7 +149,7 @@ def parts(rows: Rows, constants: Mapping[str, Any], terms: Mapping[str, bool] | 
 class _Rates:
     """Achieved rates of one shard: what a device offers, divided by its cores, times the constants."""
 
-    def __init__(self, s: Any, c: Mapping[str, Any]) -> None:
+    def __init__(self, s: TransformerRows, c: Mapping[str, Any]) -> None:
         efficiency = c["efficiency"] * s.matmul * s.clock / s.cores
         self.products, self.wide = (
             s.peak * efficiency * np.where(s.narrow > 0, c["narrow_share"], 1),
@@ -182,7 +185,7 @@ class _Rates:
 class _Layer:
     """Widths, weights and counts of one stage, and what it recomputes."""
 
-    def __init__(self, s: Any, on: Mapping[str, bool]) -> None:
+    def __init__(self, s: TransformerRows, on: Mapping[str, bool]) -> None:
         self.tokens = s.micro_batch * s.seq / s.cp
         self.layers = s.layers / s.pp
         self.sparse = s.moe * (s.layers - s.dense_layers) / s.pp
@@ -197,13 +200,13 @@ class _Layer:
         self.query, self.values, self.pairs, self.inner = shard.query, shard.values, shard.pairs, shard.inner
         self.attention, self.mlp, self.expert, self.shared = shard.attention, shard.mlp, shard.expert, shard.shared
 
-    def held(self, s: Any) -> tuple[Any, Any]:
+    def held(self, s: TransformerRows) -> tuple[Any, Any]:
         """Return the weights of one stage on one shard: those of all ranks alike, and those of its experts."""
         alike = self.layers * self.attention + self.dense * self.mlp + self.sparse * self.shared
         return alike, self.sparse * self.expert * s.experts / s.ep
 
 
-def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, np.ndarray]:
+def step_parts(s: TransformerRows, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, np.ndarray]:
     """Return exposed seconds of a step by part, for rows that can be predicted; `on` switches each of `TERMS`."""
     s, c = _neutral(s, c, on)
     rates, layer = _Rates(s, c), _Layer(s, on)
@@ -219,7 +222,9 @@ def step_parts(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str
     return step
 
 
-def _neutral(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> tuple[Any, Mapping[str, Any]]:
+def _neutral(
+    s: TransformerRows, c: Mapping[str, Any], on: Mapping[str, bool]
+) -> tuple[TransformerRows, Mapping[str, Any]]:
     """Return rows and constants, those of `NEUTRAL` in the place of what is switched off."""
     off = {
         name: np.asarray(value) for term, neutral in NEUTRAL.items() if not on[term] for name, value in neutral.items()
@@ -230,7 +235,7 @@ def _neutral(s: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> tuple[Any,
     return replace(s, values={**s.values, **changed}), {**c, **off}
 
 
-def _bubble(s: Any, w: _Layer, chunk: Any, products: Any) -> Any:
+def _bubble(s: TransformerRows, w: _Layer, chunk: Any, products: Any) -> Any:
     """Return the seconds that a pipeline fills and drains, less the weight-gradient products that its schedule puts
     there."""
     weights = products * (w.passes - 2) / (w.passes + w.recomputed["projection"])
@@ -239,7 +244,9 @@ def _bubble(s: Any, w: _Layer, chunk: Any, products: Any) -> Any:
     return formulas.bubble_seconds(chunk, s.pp, chunks, s.flushes) * unfilled_share(s.filled, share)
 
 
-def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, Any]:
+def _computation(
+    s: TransformerRows, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]
+) -> dict[str, Any]:
     """Return seconds of one micro-batch on one stage; what the host takes beyond the device is `launch`."""
     time = {
         "products": _products(s, r, w, c),
@@ -259,7 +266,7 @@ def _computation(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any], on: Mapping
     return time | {"launch": ((device**power + host**power) ** (1 / power) - device) * on["launch"]}
 
 
-def _kernels(s: Any, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) -> Any:
+def _kernels(s: TransformerRows, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) -> Any:
     """Return the kernels that the host starts for one stage and micro-batch, forward, backward and where recomputed."""
     plain = KERNELS + s.extra_kernels + np.where(s.tp > 1, SPLIT, 0) + np.where(s.kernel > 0, 0, SCORED)
     plain = plain + s.lora * np.where(s.adapts_mlp == 1, ADAPTED, FEW_ADAPTED)
@@ -269,13 +276,13 @@ def _kernels(s: Any, w: _Layer, c: Mapping[str, Any], on: Mapping[str, bool]) ->
     return (w.layers * plain + w.sparse * routed) * (STARTS + w.recomputed["all"])
 
 
-def _hooked(s: Any, on: Mapping[str, bool]) -> Any:
+def _hooked(s: TransformerRows, on: Mapping[str, bool]) -> Any:
     """Return whether a stack of plain modules trains all weights, or shards its states: then hooks run at each
     module."""
     return (s.extra_kernels > 0) & ((s.zero >= 2) | (s.lora == 0)) & on["hooks"]
 
 
-def _frozen(s: Any, w: _Layer, c: Mapping[str, Any]) -> Any:
+def _frozen(s: TransformerRows, w: _Layer, c: Mapping[str, Any]) -> Any:
     """Return the bytes beside frozen weights in all passes: adapters, and 4-bit weights widened for each product."""
     beside = 2 * s.hidden + w.query + w.pairs + w.values
     beside = beside + np.where((s.adapts_mlp == 1) & (s.moe == 0), w.gates * (s.hidden + w.inner), 0.0)
@@ -288,7 +295,7 @@ def _frozen(s: Any, w: _Layer, c: Mapping[str, Any]) -> Any:
     return s.lora * w.layers * adapted + s.qlora * c["widened_share"] * (alike + experts) * (times + recompute)
 
 
-def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
+def _products(s: TransformerRows, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
     """Return the seconds of matrix products of attention and of feed-forward layers without experts."""
     moved = s.element * (w.attention + w.tokens * (2 * s.hidden + 2 * w.query + w.pairs))
     attention = formulas.product_seconds(2 * w.tokens * w.attention, moved, r.products, r.memory)
@@ -299,7 +306,7 @@ def _products(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
     )
 
 
-def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
+def _experts(s: TransformerRows, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
     """Return the seconds of matrix products of experts, routed and shared."""
     if not np.any(w.sparse):
         return np.zeros(())
@@ -312,7 +319,7 @@ def _experts(s: Any, r: _Rates, w: _Layer, c: Mapping[str, Any]) -> Any:
     return w.sparse * (routed + 2 * w.tokens * w.shared / rate) * (w.passes + w.recomputed["mlp"])
 
 
-def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
+def _attention(s: TransformerRows, r: _Rates, w: _Layer) -> Any:
     """Return the seconds of the attention core of a layer: fused over the causal half, or with all scores written
     out."""
     whole = formulas.mean_context(s.seq)
@@ -325,7 +332,7 @@ def _attention(s: Any, r: _Rates, w: _Layer) -> Any:
     return np.where(s.kernel > 0, fused * (1 + FUSED_BACKWARD + w.recomputed["core"]), plain)
 
 
-def _elementwise(s: Any, w: _Layer, on: Mapping[str, bool]) -> Any:
+def _elementwise(s: TransformerRows, w: _Layer, on: Mapping[str, bool]) -> Any:
     """Return the bytes that the small operations of one stage move in the forward pass of one micro-batch."""
     shards = np.where(s.sequence_parallel == 1, s.tp, 1)
     plain = s.moe == 0
@@ -338,7 +345,7 @@ def _elementwise(s: Any, w: _Layer, on: Mapping[str, bool]) -> Any:
     return (w.layers * moved + w.sparse * sent * on["dispatch"]) * s.element / 2
 
 
-def _head(s: Any, r: _Rates, w: _Layer) -> Any:
+def _head(s: TransformerRows, r: _Rates, w: _Layer) -> Any:
     """Return products and loss of the head, forward and backward; its stage sets the pace of a pipeline.
 
     Where the vocabulary is not split up to the loss, each tensor-parallel rank gathers all logits and reads them all.
@@ -349,7 +356,7 @@ def _head(s: Any, r: _Rates, w: _Layer) -> Any:
     return 2 * (w.passes + s.lora * s.trains_edge) * logits * s.hidden / r.wide + loss
 
 
-def _communication(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
+def _communication(s: TransformerRows, r: _Rates, w: _Layer, body: Any, on: Mapping[str, bool]) -> dict[str, Any]:
     """Return the communication of one micro-batch on one stage, as far as nothing hides it."""
     stream = w.tokens * s.hidden * s.element
     inner, outer = r.levels(s.tp, 1)
@@ -379,7 +386,7 @@ def _communication(s: Any, r: _Rates, w: _Layer, body: Any, on: Mapping[str, boo
     return {name: value * on[name] for name, value in seconds.items()}
 
 
-def _switch(s: Any, r: _Rates, sent: Any) -> Any:
+def _switch(s: TransformerRows, r: _Rates, sent: Any) -> Any:
     """Return the time of one all-to-all of tokens to experts; a token crosses to each node once, whichever experts
     are there."""
     if not np.any(s.moe):
@@ -393,7 +400,7 @@ def _switch(s: Any, r: _Rates, sent: Any) -> Any:
     )
 
 
-def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
+def _gather(s: TransformerRows, r: _Rates, w: _Layer) -> Any:
     """Return the time to gather sharded weights twice, and to scatter gradients once, for each micro-batch."""
     alike, experts = w.held(s)
     inner, outer = r.levels(s.shard, s.tp)
@@ -405,7 +412,9 @@ def _gather(s: Any, r: _Rates, w: _Layer) -> Any:
     return gather * np.where(s.zero >= 3, 3.0, np.where(s.zero >= 2, 1.0, 0.0))
 
 
-def _once(s: Any, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Mapping[str, bool]) -> dict[str, Any]:
+def _once(
+    s: TransformerRows, r: _Rates, w: _Layer, body: Any, c: Mapping[str, Any], on: Mapping[str, bool]
+) -> dict[str, Any]:
     """Return the seconds of what happens once a step: gradients between replicas, and the optimiser."""
     alike, experts = w.held(s)
     edge = s.hidden * s.vocab / s.tp

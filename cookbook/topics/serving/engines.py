@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from cookbook.prediction.constants import (
 )
 from cookbook.prediction.engine import Prepared, estimate, prepare, requested_rows
 from cookbook.prediction.kinds import generation, serving_memory
+from cookbook.prediction.kinds.generation import GenerationRows
 from cookbook.prediction.measurements import Measurement, engine_of
 from cookbook.prediction.request_sets import ANSWER, PROMPT
 from cookbook.prediction.scenario import Scenario
@@ -431,7 +432,8 @@ class _Engine:
         self, network: Workload, machine: Any, options: EngineOptions, prompt: float, two_batches: bool
     ) -> None:
         engine = _prepared(network, machine, options)
-        self.rows, self.network, self.prompt, self.two_batches = engine.rows, network, prompt, two_batches
+        self.rows, self.network = cast(GenerationRows, engine.rows), network
+        self.prompt, self.two_batches = prompt, two_batches
         self.decoder = generation.decoder_of(self.rows)
         # Which tokens windows leave follows from the lengths of requests: costs are functions of tokens attended.
         self.parts: dict[str, Any] = {
