@@ -37,7 +37,7 @@ CLOCK = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
 OWN_DATA = "benchmark"
 AS_THE_BENCHMARK = (OWN_DATA, "as the benchmark has it", "", "benchmark")
 # Rates beyond so many times the demand are cut: what is plenty need not be told apart.
-_BEYOND, _POINTS, _KEPT = 1.2, 33, 0.005
+_BEYOND, _POINTS, _KEPT, CENT = 1.2, 33, 0.005, 0.01
 # Stages in the order of the picture: what its row is called, and how it is computed.
 STAGES = {
     "storage": (
@@ -604,8 +604,9 @@ def _files(scene: Scene) -> str:
 def _cost(scene: Scene) -> str:
     """Return the cost of waiting, where a price is known, and the number of accelerators that can be supplied."""
     result, bar, many = scene.found, percent(scene.found.bar), scene.found.largest_accelerators
+    idle = "less than a cent" if 0 < result.idle_usd_per_hour < CENT else dollars(result.idle_usd_per_hour)
     usd = (
-        f"{dollars(result.idle_usd_per_hour)} of the {dollars(result.usd_per_hour)} per hour pays for waiting"
+        f"{idle} of the {dollars(result.usd_per_hour)} per hour pays for waiting"
         if math.isfinite(result.usd_per_hour)
         else "the cost of waiting is not known, since no cloud lists this accelerator"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import io
 import re
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from cookbook.panels.text import percent
 from cookbook.prediction.kinds import input_pipeline
 from cookbook.topics.storage import charts
 from cookbook.topics.storage.platforms import SHORT_CHANGES
-from cookbook.topics.storage.storage_panel import _samples
+from cookbook.topics.storage.storage_panel import _cost, _samples
 from cookbook.units import dollars
 
 PICTURES = ("chain", "changes", "scaling", "epochs")
@@ -309,3 +310,9 @@ def test_burst_credits_are_said_with_what_holds_after_them(panel: Any) -> None:
     assert "longer than the training" in panel.answer
     panel.update(storage="micron-7500-7-68tb")
     assert "redits" not in panel.answer
+
+
+@pytest.mark.parametrize(("usd", "told"), [(0.0, "$0"), (0.0009, "less than a cent"), (0.01, "$0.01"), (12.4, "$12.4")])
+def test_waiting_costs_no_parts_of_a_cent(usd: float, told: str) -> None:
+    found = SimpleNamespace(bar=0.9, largest_accelerators=8, idle_usd_per_hour=usd, usd_per_hour=47.8)
+    assert _cost(SimpleNamespace(found=found)).startswith(f"Cost: {told} of the $47.8 per hour pays for waiting; ")
