@@ -468,7 +468,7 @@ def _of_networks(s: Any) -> Budget:
     totals = np.array([_totals(*network) for network in s.networks] + [(np.nan,) * 3])
     macs, traffic, parameters = totals[s.network_index].T
     once = "is_delay" in s.values
-    passes = (1.0 if once else 3.0) * s.accumulation
+    passes = 1.0 if once else 3.0 * s.accumulation
     samples = s.batch * passes
     slowest = np.inf if once else np.where(s.nodes > 1, s.values["network"], s.link)
     level = np.where(s.devices > 1, parameters * s.element_bytes / slowest, 0)

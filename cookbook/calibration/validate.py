@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import io
 import json
 import os
+import tokenize
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache, partial
@@ -136,7 +138,11 @@ def _bare(source: str) -> str:
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr) and _is_text(body[0].value):
             for at in range(body[0].lineno - 1, body[0].end_lineno or 0):
                 lines[at] = ""
-    return "\n".join(line.rstrip() for line in lines if line.strip() and not line.strip().startswith("#"))
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column]
+    return "\n".join(line.rstrip() for line in lines if line.strip())
 
 
 def _is_text(node: ast.expr) -> bool:

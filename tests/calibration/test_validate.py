@@ -277,8 +277,8 @@ def test_a_worse_stratum_is_named():
 
 
 def test_words_do_not_change_the_key_and_code_does():
-    code = '"""Doc."""\n\n# why\ndef f(x):\n    """What."""\n    return x + 1\n'
-    other = code.replace("Doc", "Other doc").replace("# why\n", "").replace("What", "That")
+    code = '"""Doc."""\n\n# why\ndef f(x):\n    """What."""\n    return x + 1  # one more\n'
+    other = code.replace("Doc", "Other doc").replace("# why\n", "").replace("What", "That").replace("one more", "next")
     assert validate._bare(code) == validate._bare(other)
     assert validate._bare(code) != validate._bare(code.replace("+ 1", "+ 2"))
 

@@ -42,7 +42,6 @@ DEVICE = (
     "memory",
     "watts",
     "process_nm",
-    "ring_link",
     "cache",
     "convolution",
     "cores",
@@ -112,12 +111,10 @@ class ForwardRows(Rows):
     is_delay: np.ndarray  # 1 where a delay is asked for, 0 for a rate
     ahead: np.ndarray  # passes that a request waits for before its own, where a delay is asked for, else 0 [-]
     each_device: np.ndarray  # 1 where the rate is that of one device, 0 for all devices
-    accumulation: np.ndarray  # 1: a forward pass accumulates nothing
     # Devices.
     devices: np.ndarray  # devices in all [-]
     cores: np.ndarray  # cores of a device that each hold a network of their own; usually 1 [-]
     replicas: np.ndarray  # copies of the network that run side by side [-]
-    ring_link: np.ndarray  # rate of a device that an all-reduce within its node reaches, one direction [B/s]
     # Core, or device where that is one, in the number format of the products.
     peak: np.ndarray  # peak of the units that compute products, before power limits it [FLOP/s]
     vector_peak: np.ndarray  # peak of the vector units in single precision; `peak` where there is none [FLOP/s]
@@ -196,7 +193,7 @@ def _counts(
     replicas = np.where(np.isnan(s.number("replicas")), devices * cores, s.number("replicas"))
     # One stream keeps one device busy, however many there are.
     replicas = np.where(way.where(lambda word: word in ONE_STREAM), 1.0, replicas)
-    return {"batch": batch, "devices": devices, "replicas": replicas, "accumulation": np.array(1.0)}
+    return {"batch": batch, "devices": devices, "replicas": replicas}
 
 
 def outcome(scenarios: ForwardRows, step_seconds: np.ndarray) -> np.ndarray:

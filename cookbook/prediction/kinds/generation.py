@@ -108,7 +108,6 @@ class GenerationRows(Rows):
     positions: np.ndarray  # most tokens that learned positions allow; infinite where positions are computed [-]
     usual_length: np.ndarray  # tokens of the usual sequence of the network; infinite where not known [-]
     narrow: np.ndarray  # 1 where weights are stored in fewer bytes than the format of the products, else 0
-    bytewise: np.ndarray  # 1 where the format of the products has one byte or less, else 0
     # Requests: lengths, how many there are, and drafts.
     length: np.ndarray  # tokens of a prompt; 0 where none is stated and requests are not served [-]
     answer: np.ndarray  # tokens of an answer [-]

@@ -167,7 +167,7 @@ class TransformerRows(Rows):
     broken: np.ndarray  # 1 where they do, so that `micro_batch` need not be an integer, else 0
     # Pipeline schedule.
     flushes: np.ndarray  # times that the pipeline runs empty in one update, 1 or more [-]
-    held_share: np.ndarray  # stages' share of micro-batches that the first one stores; infinite: all, NaN: of 1F1B [-]
+    held_share: np.ndarray  # share of the stages whose micro-batches the first stores; infinite: all, NaN: 1F1B [-]
     filled: np.ndarray  # code of the schedule whose weight gradients fill the bubble; 0 for none
     # Recomputation (activation checkpointing): shares of the layers.
     recomputed_all: np.ndarray  # share of the layers that are recomputed as a whole [-]
@@ -373,7 +373,7 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
         zoo.model(model) if model and isinstance(model, str) else model,
         of_model(model) if model else {},
     )
-    names = (*Decoder._fields, "narrow", "bytewise", "positions", "usual_length")
+    names = (*Decoder._fields, "narrow", "positions", "usual_length")
     if isinstance(network, Workload) and network.builder == zoo.HYBRID:
         dimensions = hybrid_dimensions(network.arguments, network.ops)
     if not dimensions or isinstance(network, str):
@@ -415,7 +415,6 @@ def sizes(model: str | Workload, precision: str = "fp16", weights: str = "", cac
         "state_bytes": dimensions.get("state_bytes", 0.0),
         "state_flop": dimensions.get("state_flop", 0.0),
         "narrow": float(weight < stored_bytes(precision)),
-        "bytewise": float(stored_bytes(precision) <= 1),
         "positions": float(network.arguments.get("positions") or np.inf),
         "usual_length": float(network.seq or np.inf) if network.sources else np.inf,
     }
