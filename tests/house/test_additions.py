@@ -145,7 +145,7 @@ def test_a_field_is_a_row_a_plan_a_default_and_a_use(copy):
         description="Time that each step waits for the loop around it",
     )
     copy.insert("cookbook/prediction/api.py", "optimiser: Names | None", "pause: Amounts | None")
-    before = "pod: np.ndarray  # devices of a pod, whose network leaves it oversubscribed [-]"
+    before = "pod: np.ndarray  # devices of a pod, above which the network is oversubscribed; else `domain` [-]"
     after = "pause: np.ndarray  # time that a step waits [s]"
     copy.insert("cookbook/prediction/kinds/transformer.py", before, after)
     before, after = 'fill("pod", v["domain"], False)', 'fill("pause", 0.0, False)'

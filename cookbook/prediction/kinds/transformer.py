@@ -119,12 +119,12 @@ class TransformerRows(Rows):
     kv_heads: np.ndarray  # key and value heads of a layer [-]
     head_dim: np.ndarray  # width of a head; NaN of latent attention whose width is not stated [-]
     ffn_hidden: np.ndarray  # inner width of a feed-forward layer without experts [-]
-    gated_mlp: np.ndarray  # 1 where feed-forward layers are gated (SwiGLU, GeGLU), else 0
+    gated_mlp: np.ndarray  # 1 where feed-forward layers and experts are gated (SwiGLU, GeGLU), else 0
     vocab: np.ndarray  # tokens of the vocabulary [-]
-    window: np.ndarray  # tokens in the sliding window; infinite without one [-]
+    window: np.ndarray  # tokens in the sliding window, itself included; infinite without one [-]
     windowed: np.ndarray  # share of the layers that attend within the window [-]
-    decoder: np.ndarray  # 1 where a decoder stands beside an encoder, else 0
-    parameters: np.ndarray  # parameters as stated; NaN where not stated [-]
+    decoder: np.ndarray  # 1 where a decoder stands beside an encoder, else 0; read only to tell measured runs apart
+    parameters: np.ndarray  # parameters as stated, not those of the zoo; NaN where not stated [-]
     active_parameters: np.ndarray  # parameters that one token uses, as stated or assumed; NaN where neither [-]
     usual_seq: np.ndarray  # tokens of the usual sequence of the network; NaN where not known [-]
     dimensions_known: np.ndarray  # 1 where layers and width are stated or of the zoo, 0 where parameters give them
@@ -134,52 +134,52 @@ class TransformerRows(Rows):
     experts: np.ndarray  # routed experts of a layer; 0 without experts [-]
     experts_per_token: np.ndarray  # routed experts that one token uses; 0 without experts [-]
     shared_experts: np.ndarray  # experts that all tokens use, in widths of a routed one [-]
-    dense_layers: np.ndarray  # layers without experts in a mixture [-]
-    moe_ffn_hidden: np.ndarray  # inner width of one expert [-]
-    experts_known: np.ndarray  # 1 where experts are stated or of the zoo, 0 where active parameters give them
+    dense_layers: np.ndarray  # layers without experts in a mixture; 0 where none is stated [-]
+    moe_ffn_hidden: np.ndarray  # inner width of one routed expert; `ffn_hidden` where not stated [-]
+    experts_known: np.ndarray  # 0 where experts follow from active parameters, else 1 (also without experts)
     latent_attention: np.ndarray  # 1 where keys and values are compressed (multi-head latent attention), else 0
     q_rank: np.ndarray  # latent attention: rank of queries; 0 where they are not compressed [-]
     kv_rank: np.ndarray  # latent attention: rank of keys and values [-]
-    nope_dim: np.ndarray  # latent attention: width of a query head without rotary positions [-]
-    rope_dim: np.ndarray  # latent attention: width of a query head with rotary positions [-]
+    nope_dim: np.ndarray  # latent attention: width of the part of a query head without rotary positions [-]
+    rope_dim: np.ndarray  # latent attention: width of the part of a query head with rotary positions [-]
     v_dim: np.ndarray  # latent attention: width of a value head [-]
     # Parallelism configuration.
-    devices: np.ndarray  # devices in all [-]
+    devices: np.ndarray  # devices in all; each counts as `cores` in tp, pp, cp, ep and dp [-]
     per_node: np.ndarray  # devices of a node [-]
     nodes: np.ndarray  # nodes in all [-]
     tp: np.ndarray  # tensor parallelism [-]
     pp: np.ndarray  # pipeline parallelism: stages [-]
-    vp: np.ndarray  # chunks of a stage (interleaving) [-]
+    vp: np.ndarray  # chunks of layers of a pipeline stage (interleaving) [-]
     cp: np.ndarray  # context parallelism [-]
-    ep: np.ndarray  # expert parallelism [-]
+    ep: np.ndarray  # expert parallelism: ranks that share out the experts of a layer [-]
     dp: np.ndarray  # data parallelism: replicas [-]
-    stated_dp: np.ndarray  # 1 where replicas are stated, 0 where they follow from the devices
+    stated_dp: np.ndarray  # True where replicas are stated, False where they follow from the devices
     zero: np.ndarray  # what replicas share out: 0 nothing, 1 optimiser states, 2 also gradients, 3 also weights
-    shard: np.ndarray  # replicas that share one copy of it; 1 where `zero` is 0 [-]
-    stated_shard: np.ndarray  # the same as stated; -1 for the replicas of one node, NaN where not stated [-]
+    shard: np.ndarray  # ranks, of dp x cp, that share one copy of it; 1 where `zero` is 0 [-]
+    stated_shard: np.ndarray  # the same as stated; -1 for those of one node, NaN where not stated [-]
     sequence_parallel: np.ndarray  # 1 where tensor-parallel ranks split norms along the sequence, else 0
     # Batch.
     seq: np.ndarray  # tokens of a sequence [-]
     micro_batch: np.ndarray  # sequences of one replica in one pass [-]
     global_batch: np.ndarray  # sequences of one update of all replicas [-]
-    micro_batches: np.ndarray  # passes of a replica for one update [-]
-    even_passes: np.ndarray  # 1 where passes share out a batch that is no whole number of them, else 0 or NaN
+    micro_batches: np.ndarray  # passes of a replica for one update, 1 or more; need not be an integer [-]
+    even_passes: np.ndarray  # 1 where passes are to share out a batch that is no whole number of them, else NaN
     broken: np.ndarray  # 1 where they do, so that `micro_batch` need not be an integer, else 0
     # Pipeline schedule.
     flushes: np.ndarray  # times that the pipeline runs empty in one update, 1 or more [-]
-    held_share: np.ndarray  # share of the stages whose micro-batches the first stores; infinite: all, NaN: 1F1B [-]
-    filled: np.ndarray  # code of the schedule whose weight gradients fill the bubble; 0 for none
+    held_share: np.ndarray  # micro-batches that the first stage stores over stages; infinite: all, NaN: as 1F1B [-]
+    filled: np.ndarray  # weight gradients of a micro-batch that fit into a stage's part of the bubble; 0: none [-]
     # Recomputation (activation checkpointing): shares of the layers.
     recomputed_all: np.ndarray  # share of the layers that are recomputed as a whole [-]
-    recomputed_projection: np.ndarray  # the same of projections of attention [-]
-    recomputed_core: np.ndarray  # the same of scores, softmax and values of attention [-]
-    recomputed_mlp: np.ndarray  # the same of feed-forward layers [-]
+    recomputed_projection: np.ndarray  # the same of projections: products of queries, keys, values and output [-]
+    recomputed_core: np.ndarray  # the same of attention scores, softmax and weighted values [-]
+    recomputed_mlp: np.ndarray  # the same of products of feed-forward layers and experts [-]
     recomputed_elementwise: np.ndarray  # the same of norms and activation functions [-]
     recomputes_last: np.ndarray  # 1 where software recomputes a layer to its end, 0 without its last product
     # Attention kernel.
-    kernel: np.ndarray  # generation of the flash kernel, 1 to 3; 0: none
-    score_bytes: np.ndarray  # bytes moved for each attention score; 0 for flash kernels [B]
-    attention_share: np.ndarray  # share of `wide_peak` that the kernel reaches [-]
+    kernel: np.ndarray  # generation of the flash kernel, 1 to 3; 0: none [-]
+    score_bytes: np.ndarray  # bytes moved for an attention score written out in a forward pass; 0 for flash kernels [B]
+    attention_share: np.ndarray  # share of `wide_peak` that the flash kernel reaches; 1 without one [-]
     # Fine-tuning and optimiser.
     lora: np.ndarray  # 1 where adapters train beside frozen weights (LoRA and QLoRA), else 0
     qlora: np.ndarray  # 1 where the frozen weights have 4 bits, else 0
@@ -188,55 +188,55 @@ class TransformerRows(Rows):
     trains_edge: np.ndarray  # 1 where embeddings and the output layer train beside adapters, else 0
     unpacked: np.ndarray  # 1 where weights of 4 bits are widened operation by operation, 0 by one kernel
     optimiser_bytes: np.ndarray  # master weight and optimiser states of one parameter [B]
-    update_reads: np.ndarray  # values in 32 bits that the update of one parameter reads [-]
-    update_writes: np.ndarray  # values in 32 bits that the update of one parameter writes [-]
+    update_reads: np.ndarray  # values that the update of one parameter reads: its gradient, else values in 32 bits [-]
+    update_writes: np.ndarray  # values in 32 bits that the update of one parameter writes, beside its weight in use [-]
     # Offload.
-    offload_optimiser: np.ndarray  # 1 where optimiser states lie in host memory or on drives, else 0
+    offload_optimiser: np.ndarray  # 1 where optimiser states and gradients lie in host memory or on drives, else 0
     offload_weights: np.ndarray  # 1 where weights do, else 0
     offload_activations: np.ndarray  # 1 where activations do, else 0
-    offload_link: np.ndarray  # rate from a device to its host; NaN without offload [B/s]
-    offload_memory: np.ndarray  # host memory bandwidth of one device; NaN without offload [B/s]
+    offload_link: np.ndarray  # rate from a device to its host; NaN where not stated: updates run on the device [B/s]
+    offload_memory: np.ndarray  # host memory bandwidth of one device; NaN where not stated [B/s]
     offload_drives: np.ndarray  # rate of the host's drives for one device; infinite without drives [B/s]
     # Experts.
     capacity_factor: np.ndarray  # rows that each expert computes over its even share; NaN: as many as it is sent [-]
     # Device.
-    peak: np.ndarray  # peak of a device in the format of the products [FLOP/s]
-    wide_peak: np.ndarray  # peak of a device in 16 bits, in which attention and the output layer are computed [FLOP/s]
-    narrow: np.ndarray  # 1 where products are in 8 bits or less, else 0
+    peak: np.ndarray  # peak of a device in the format of the products; `wide_peak` where not known [FLOP/s]
+    wide_peak: np.ndarray  # peak in 16 bits, else fp32 (CPU: of the products), of attention and output layer [FLOP/s]
+    narrow: np.ndarray  # 1 where products are in 8 or 4 bits (fp8, fp4), else 0
     element: np.ndarray  # bytes of an activation and a weight in the products: 2 or 4 [B]
-    offered: np.ndarray  # 1 where the device computes in the format, else 0
-    matmul: np.ndarray  # best measured share of the peak of products on it or the nearest measured device [-]
-    clock: np.ndarray  # clock that its power sustains, over that of the device of which `matmul` is [-]
-    mem_bandwidth: np.ndarray  # memory bandwidth [B/s]
-    memory: np.ndarray  # memory [B]
+    offered: np.ndarray  # 0 where the device does not compute in the format (fp8, fp4, bf16), else 1
+    matmul: np.ndarray  # best measured product over its peak, bf16; else mean of its generation, maker or all [-]
+    clock: np.ndarray  # clock that its power sustains, over that of measured devices of its generation; 1 at most [-]
+    mem_bandwidth: np.ndarray  # memory bandwidth of a device, nominal or calibrated [B/s]
+    memory: np.ndarray  # memory of a device [B]
     cores: np.ndarray  # devices that one counts as in parallelism configurations; usually 1 [-]
     # Links.
-    link: np.ndarray  # rate of a device within the fast domain, one direction [B/s]
-    network: np.ndarray  # rate of a device beyond it, one direction [B/s]
-    network_usual: np.ndarray  # the same of the usual machine with this device [B/s]
+    link: np.ndarray  # nominal rate of a device within the fast domain, one direction [B/s]
+    network: np.ndarray  # nominal rate of a device beyond it, one direction [B/s]
+    network_usual: np.ndarray  # the same of the machine (server, instance, or usual one of the device) [B/s]
     node_network: np.ndarray  # network rate of a node as stated; NaN where not stated [B/s]
-    node: np.ndarray  # devices of a node of the usual machine [-]
+    node: np.ndarray  # devices of a node of that machine [-]
     shared: np.ndarray  # 1 where the devices of a node share its network ports, else 0
     domain: np.ndarray  # devices that the fast link joins [-]
     stated_domain: np.ndarray  # the same as stated; NaN where not stated [-]
-    pod: np.ndarray  # devices of a pod, whose network leaves it oversubscribed [-]
-    oversubscription: np.ndarray  # how much less than the network of its devices leaves a pod [-]
+    pod: np.ndarray  # devices of a pod, above which the network is oversubscribed; else `domain` [-]
+    oversubscription: np.ndarray  # network rate of the devices of a pod, over the rate that leaves it [-]
     # Software: a row of the table ``transformer_engines``.
-    stream_bytes: np.ndarray  # bytes read and written for an element of the stream in a layer's forward pass [B]
-    mlp_bytes: np.ndarray  # the same for an element of the inner width [B]
-    fused_norm: np.ndarray  # 1 where the norm is stated to be one kernel, else 0 or NaN
-    flash_kernel: np.ndarray  # generation of the kernel that a bare "flash", or no word, means; 0: none
-    gradient_bytes: np.ndarray  # bytes of one gradient: 4 where they are summed in single precision [B]
+    stream_bytes: np.ndarray  # bytes moved for an element of the stream in a forward pass of a layer, in 16 bits [B]
+    mlp_bytes: np.ndarray  # the same for an element of the inner width of a gated layer; half of it without gate [B]
+    fused_norm: np.ndarray  # 1 where the norm is stated to be one kernel, 0 where it is not; NaN where not stated
+    flash_kernel: np.ndarray  # generation of the kernel that a bare "flash", or no word, means; 0: none [-]
+    gradient_bytes: np.ndarray  # bytes of one gradient in memory: 4 where summed in single precision, else 2 [B]
     gated_kept: np.ndarray  # values kept for an inner unit of a gated layer: 3 with a fused activation, else 4 [-]
     logit_bytes: np.ndarray  # bytes held for each logit at the loss [B]
     logits_sharded: np.ndarray  # 1 where tensor-parallel ranks split the vocabulary up to the loss, else 0
     extra_kernels: np.ndarray  # kernels of a layer and pass beyond those of a fused implementation [-]
     start_share: np.ndarray  # host time of a kernel over its start from an interpreter; 0 where no host starts it [-]
-    tensor_hidden: np.ndarray  # share of the computation that hides tensor-parallel communication [-]
-    gradients_hidden: np.ndarray  # share of communication of gradients and experts that runs beside computation [-]
-    weights_hidden: np.ndarray  # share of gathering sharded weights that runs beside computation [-]
+    tensor_hidden: np.ndarray  # share of tensor-parallel communication that computation hides [-]
+    gradients_hidden: np.ndarray  # share of exchange of gradients, of experts and of stages that computation hides [-]
+    weights_hidden: np.ndarray  # share of gathering sharded weights (ZeRO 3) and scattering gradients that it hides [-]
     one_port: np.ndarray  # 1 where sharded weights are gathered in one ring, by one network port of a node, else 0
-    hops_split: np.ndarray  # 1 where tensor-parallel ranks each send their part to the next stage, else 0
+    hops_split: np.ndarray  # 1 where tensor-parallel ranks each send their part to the next stage, 0 where all of it
 
 
 def resolve(scenario: Scenario, memory: Mapping[str, float] | None = None) -> TransformerRows:
