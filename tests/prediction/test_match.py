@@ -95,6 +95,12 @@ def match(**changes):
     return cb.match_storage(**{**CALL, "batch": 256, "accelerators": 8, **changes})
 
 
+@pytest.mark.parametrize(("name", "near"), [("hostz", "hosts"), ("read_bandwidth", "batch")])
+def test_a_run_takes_its_own_fields_and_not_those_of_the_storage(name, near):
+    with pytest.raises(ValueError, match=f"match_storage has no argument '{name}'; nearest: {near}, "):
+        match(**{name: 1})
+
+
 def told(call):
     """The refusal of a call, or nothing; an answer has numbers that can be, or says why it has none."""
     with warnings.catch_warnings():

@@ -810,8 +810,8 @@ def test_fields_of_experts_that_change_no_count_are_not_refused(config, more):
 
 def test_changes_are_checked_as_those_of_the_zoo():
     assert cb.model(LLAMA, depth=40).ops.parameter_count > cb.model(LLAMA).ops.parameter_count
-    with pytest.raises(ValueError, match="this model has no argument 'colour'; nearest: "):
-        cb.model(LLAMA, colour="blue")
+    with pytest.raises(ValueError, match="this model has no argument 'vocabulary'; nearest: vocab, "):
+        cb.model(LLAMA, vocabulary=9)
     with pytest.raises(ValueError, match="depth = 0 is outside its range; give a whole number from 1"):
         cb.model(LLAMA, depth=0)
     with pytest.raises(ValueError, match="title = ''"):
