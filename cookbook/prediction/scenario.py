@@ -39,7 +39,6 @@ MODULES = {
     "moe": ("mlp", "elementwise"),
     "offload": ("core", "mlp", "elementwise"),
 }
-MAX_LETTERS = 60
 # By which rows are distinguished.
 KEYS = ("accelerator", "vendor", "family", "untimed", "engine", "special")
 # What is told of a batch of which fewer are answered at once, and of more tokens than a model is made for: no field is
