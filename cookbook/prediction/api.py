@@ -10,7 +10,6 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 
 from cookbook import hardware
-from cookbook.catalog import constant
 from cookbook.catalog.fields import Amounts, Field, Names, Row, checked, columns, fields
 from cookbook.catalog.reading import check_names
 from cookbook.catalog.refusals import Refused, refused
@@ -24,14 +23,13 @@ from cookbook.prediction.kinds.generation import KIND as GENERATION
 from cookbook.prediction.kinds.networks import KIND as NETWORK
 from cookbook.prediction.kinds.transformer import KIND as TRANSFORMER
 from cookbook.prediction.kinds.transformer import answers_tokens, is_language_model
-from cookbook.prediction.scenario import Scenario, coded, scenario
+from cookbook.prediction.scenario import Scenario, scenario
 from cookbook.prediction.scenario import checked as column
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
 
 # Tokens of a prompt where none are given, and the delay without an answer.
 USUAL_PROMPT, FIRST_TOKEN = 1024, "first token"
-OFFLOADED = {"optimiser": False, "optimiser to drives": True}
 
 
 class Plan(TypedDict, total=False):
@@ -62,8 +60,9 @@ class Plan(TypedDict, total=False):
     shard : int
         Replicas that share one copy of what `zero` shares out (HSDP, groups of FSDP); all of them by default.
     offload : str
-        "optimiser": its states in host memory, updated there; "optimiser to drives": on drives of the host. Whether
-        the host has the memory is not checked.
+        "optimiser": its states in host memory, updated there; "optimiser to drives": on drives of the host;
+        "weights", "activations", "optimiser and weights": in host memory, copied in time to be used. Of weights and
+        activations a device holds those of two layers. Whether the host has the memory is not checked.
     capacity_factor : float
         Rows that each expert computes over its even share; by default as many as it is sent.
     fabric : str
@@ -309,10 +308,10 @@ def _machines(system: Any) -> Any:
 
 
 def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
-    """Return fields of a parallelism configuration, a fabric and an offload turned into rates."""
-    columns = {name: value for name, value in plan.items() if name not in ("fabric", "offload")}
-    offload = column(fields()["offload"], plan["offload"]) if _is_stated(plan.get("offload")) else None
-    if offload is not None and any(word in OFFLOADED for word in offload.levels):
+    """Return fields of a parallelism configuration, a fabric turned into rates; an offload needs a known link."""
+    columns = {name: value for name, value in plan.items() if name != "fabric"}
+    offload = column(fields()["offload"], plan["offload"]).levels if _is_stated(plan.get("offload")) else ()
+    if not {"", "none"}.issuperset(offload):
         for machine in np.ravel(np.array(machines, dtype=object)).tolist():
             if not np.isfinite(machine.host_link):
                 raise refused(
@@ -320,24 +319,7 @@ def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
                     plan["offload"],
                     f": the catalogue does not know the host link of {machine.accelerator.key}",
                 )
-        link = coded(machines).each(lambda machine: machine.host_link)
-        used = offload.where(lambda word: word in OFFLOADED)
-        drives = offload.where(lambda word: OFFLOADED.get(word, False))
-        columns |= {
-            "offload": plan["offload"],
-            "offload_link": _nan_where(~used, link),
-            "offload_memory": _nan_where(~used, constant("host-memory-of-device")),
-            "offload_drives": _nan_where(~drives, constant("drives-of-device")),
-        }
-    elif offload is not None:
-        columns["offload"] = plan["offload"]
     return columns | (_network(plan) if _is_stated(plan.get("fabric")) else {})
-
-
-def _nan_where(blank: np.ndarray, value: Any) -> Any:
-    masked = np.where(blank, np.nan, value)
-    values = [None if np.isnan(number) else number for number in np.atleast_1d(masked).tolist()]
-    return values if masked.ndim else values[0]
 
 
 def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
@@ -366,7 +348,8 @@ def _network(plan: Mapping[str, Any]) -> dict[str, Any]:
             columns[name] = values if np.ndim(plan["fabric"]) else values[0]
     if "per_node" in columns and "devices" in plan:
         size = np.minimum(np.asarray(plan["devices"], dtype=float), np.asarray(columns["per_node"], dtype=float))
-        columns["per_node"] = _nan_where(np.isnan(size), size)
+        known = [None if np.isnan(number) else number for number in np.ravel(size).tolist()]
+        columns["per_node"] = known if size.ndim else known[0]
     return columns
 
 

@@ -56,6 +56,8 @@ class Rates:
         Memory bandwidth [B/s] and size [B].
     link, ring_link, network, ring_network : float
         Nominal rate to the devices of its node and what an all-reduce reaches of it; the same between nodes [B/s].
+    host_link : float
+        Rate of copies from the host to the device, one direction [B/s].
     shared : float
         1 where the devices of a node share its network ports, else 0.
     per_node, domain, cores : float
@@ -95,6 +97,7 @@ class Rates:
     ring_link: float = math.nan
     network: float = math.nan
     ring_network: float = math.nan
+    host_link: float = math.nan
     shared: float = 0.0
     per_node: float = 8.0
     domain: float = math.nan
@@ -165,6 +168,7 @@ def _common(machine: Any, kind: str) -> dict[str, Any]:
         "ring_link": machine.ring_link,
         "network": machine.network,
         "ring_network": machine.ring_network,
+        "host_link": machine.host_link,
         "shared": float(machine.network_shared),
         "per_node": float(machine.per_node),
         "domain": machine.domain,

@@ -32,8 +32,8 @@ EXTRA = {
     "inference": ("huggingface", "kentaroy47"),
     "generation": ("geerlingguy", "nvidia-fastertransformer"),
 }
-# Terms of layouts that no measured row has: context parallelism.
-NOBODY_MEASURED = ("context_exchange",)
+# Terms that cost no measured row anything: of context parallelism, and of copies that computation hides.
+NOBODY_MEASURED = ("context_exchange", "offload")
 each_kind = pytest.mark.parametrize("kind", list(KINDS))
 
 

@@ -25,6 +25,7 @@ from cookbook.prediction.parsing.tables import measured_table, read, without_out
 from cookbook.prediction.scenario import Rows
 
 PIPED = {"devices": 64, "tp": 4, "pp": 4, "batch": 1, "global_batch": 128, "seq": 4096}
+START = {constant.name: constant.start for constant in transformer.CONSTANTS}
 ALONE = {"tp": 1, "pp": 1}
 SHARDED = ALONE | {"devices": 64, "zero": 3, "batch": 1, "seq": 4096}
 EXPERTS = ALONE | {"devices": 64, "ep": 64, "batch": 1, "seq": 4096, "recompute": "full"}
@@ -49,8 +50,7 @@ def test_options_that_say_the_usual_leave_every_row_as_it_is() -> None:
     said = rows_of(
         frame.assign(capacity_factor="", network_bandwidth="", oversubscription="1", pod="", offload_link="")
     )
-    constants = {constant.name: constant.start for constant in transformer.CONSTANTS}
-    before, after = (transformer.parts(rows, constants) for rows in (plain, said))
+    before, after = (transformer.parts(rows, START) for rows in (plain, said))
     for name in before:
         np.testing.assert_array_equal(before[name], after[name])
     held = (configurations.memory_bytes(rows, configurations.usual()) for rows in (plain, said))
@@ -139,6 +139,101 @@ def test_the_update_on_the_host_by_hand() -> None:
     assert found.parts["optimiser"] == pytest.approx(by_hand, rel=1e-3)
     on_device = step(**SHARDED | {"zero": 1}).parts["optimiser"]
     assert on_device == pytest.approx(trained / 64 * 30 / (3.35e12 * MEMORY_EFFICIENCY), rel=0.1)
+
+
+TO_HOST = ("optimiser", "optimiser to drives", "optimiser and weights", "weights", "activations")
+
+
+@pytest.mark.parametrize("zero", [1, 3])
+@pytest.mark.parametrize("to", TO_HOST)
+def test_whatever_lies_in_host_memory_frees_memory_and_takes_time(to: str, zero: int) -> None:
+    there, here = (step(**SHARDED | {"zero": zero}, offload=where) for where in (to, "none"))
+    assert there.memory_bytes < here.memory_bytes and there.point > here.point
+    assert step(**SHARDED | {"zero": zero}, offload=[to, "none"]).point.tolist() == [there.point, here.point]
+
+
+def test_activations_in_host_memory_by_hand() -> None:
+    """Out in the forward pass, a third of the computation; back in the other two; two layers stay."""
+    here, there = (step(**SHARDED | {"zero": 1}, offload=to) for to in ("", "activations"))
+    stored = here.memory["activations"] / committed("training_transformer").values["activation_margin"][""]
+    body = sum(here.parts[name] for name in ("products", "attention", "elementwise", "launch"))
+    copy = stored / machine("h100-sxm").host_link
+    by_hand = max(copy - body / 3, 0) + max(copy - body * 2 / 3, 0)
+    assert by_hand > 0 and there.parts["offload"] == pytest.approx(by_hand)
+    assert there.memory["activations"] == pytest.approx(here.memory["activations"] * 2 / 32)
+
+
+def test_weights_in_host_memory_come_in_for_both_passes_of_each_micro_batch() -> None:
+    """Of replicas whole, under ZeRO 3 one part; many micro-batches of few tokens hide little of it."""
+    short = {"devices": 8, "seq": 128, "batch": 1, **ALONE}
+    for zero, share in ((1, 1), (3, 8)):
+        here, there, more = (
+            step(**short, zero=zero, global_batch=batch, offload=to)
+            for batch, to in ((64, "none"), (64, "weights"), (128, "weights"))
+        )
+        weights = here.memory["weights"]
+        assert weights == pytest.approx(2 * 6.738e9 / share, rel=0.001) and there.memory["weights"] == 0
+        body = sum(here.parts[name] for name in ("products", "attention", "elementwise", "launch")) / 8
+        copy = weights / machine("h100-sxm").host_link
+        by_hand = 8 * (max(copy - body / 3, 0) + max(copy - body * 2 / 3, 0))
+        assert there.parts["offload"] == pytest.approx(by_hand) and more.parts["offload"] == pytest.approx(2 * by_hand)
+        # The layer that is computed and the next are on the device.
+        assert there.memory["gathered"] == pytest.approx(2 * 2 * 12.95e9 / 2 / 32, rel=0.01)
+
+
+def test_a_slow_link_is_waited_for_and_a_fast_one_is_hidden_behind_computation() -> None:
+    tables = [
+        measured_table("training_transformer").head(1).assign(cpu_offload="activations", offload_link=rate)
+        for rate in ("1 GB/s", "2 GB/s", "900 TB/s")
+    ]
+    parts = [transformer.parts(rows_of(without_outcomes(table)), START) for table in tables]
+    slow, twice, fast = (float(part["offload"][0]) for part in parts)
+    assert slow > twice > fast == 0
+
+
+def test_some_layers_of_activations_in_host_memory_are_read_from_the_words_of_a_report() -> None:
+    """40 of 80 layers leave the others on the device; a report of more than there are, or of none, is refused."""
+    frame = measured_table("training_transformer")
+    row = without_outcomes(frame[frame["cpu_offload"] == "activations of 40 layers"].head(1))
+    some, every, none = (rows_of(row.assign(cpu_offload=to)) for to in (*row["cpu_offload"], "activations", "no"))
+    assert [np.max(rows.offload_activations) for rows in (some, every, none)] == [0.5, 1, 0]
+    held = [
+        configurations.memory_parts(rows, configurations.usual())["activations"].item() for rows in (some, every, none)
+    ]
+    assert held[1] < held[0] < held[2] and held[0] == pytest.approx(held[2] / 2 + held[1])
+    for cell, words in (
+        ("activations of 81 layers", "offloaded_layers = 81"),
+        ("optimizer of 8 layers", "take offload"),
+    ):
+        assert words in rows_of(row.assign(cpu_offload=cell)).why.item()
+
+
+def test_of_a_device_whose_host_link_is_not_known_a_table_counts_no_copies_and_says_no_rate() -> None:
+    frame = measured_table("training_transformer")
+    row = without_outcomes(frame[(frame["accelerator"] == "tpu-v5e") & (frame["cpu_offload"] == "activations")].head(1))
+    rows = rows_of(row)
+    told = [name for name, where, _ in rows.assumed if np.any(where)]
+    assert np.isnan(rows.offload_link).all() and told == ["sequence_parallel"]
+    assert transformer.parts(rows, START)["offload"].item() == 0
+
+
+# Devices of several cores.
+
+
+def test_devices_follow_from_shards_where_each_core_of_a_device_is_one() -> None:
+    row = measured_table("training_transformer").query("accelerator == 'trainium1'").head(1)
+    row = without_outcomes(row).assign(devices="", per_node="", tp="2", pp="1", cp="1", dp="16", global_batch="16")
+    rows = rows_of(row)
+    assert rows.why.item() == "" and [np.max(rows.values[name]) for name in ("devices", "cores", "dp")] == [16, 2, 16]
+    why = rows_of(row.assign(devices="4")).why.item()
+    assert "tp x pp x cp x dp = 32 is not devices = 4 with 2 cores each" in why
+    assert step(accelerator="trainium1", tp=8).assumed.taken["devices"] == "4"
+    with pytest.raises(ValueError, match=r"devices = 2 with 2 cores each is not a multiple of .* = 8: take 4 devices"):
+        step(accelerator="trainium1", tp=8, devices=2)
+    with pytest.raises(ValueError, match="tp x pp = 8 is more than the 4 cores of devices = 2"):
+        cb.generate("llama3_8b", "inferentia2", tp=8, devices=2)
+    with pytest.raises(ValueError, match=r"tp x pp = 8 is more than devices = 2$"):
+        cb.generate("llama3_8b", "h100-sxm", tp=8, devices=2)
 
 
 # Shard groups and networks.

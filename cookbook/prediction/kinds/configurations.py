@@ -26,6 +26,8 @@ MEMORY_CONSTANTS = (
 # A weight and an activation in 16 bits; master weight, momentum and variance of Adam in 32.
 WEIGHT, OPTIMISER = 2.0, 12.0
 QUANTISED = constant("quantised-weight")
+# Layers of which a device holds weights or activations that lie elsewhere: the one it computes, and the next.
+BUFFERED = 2.0
 RECOMPUTED_PARTS = tuple(f"recomputed_{part}" for part in RECOMPUTED)
 
 
@@ -38,14 +40,18 @@ def memory_parts(s: TransformerRows, constants: Mapping[str, Any]) -> dict[str, 
     """Return bytes by part on the fullest device: the first stage, with most micro-batches, or the last, with
     logits."""
     if s.in_grid or (s.why == "").all():
-        prepared = s.stage is not None and s.stage.values is s.values
-        return (s.stage if prepared else Stage(s)).parts(constants, s)
+        return stage_of(s).parts(constants, s)
     at, by_part = np.flatnonzero(s.why == ""), {}
     some = s.take(at)
     for name, part in Stage(some).parts(constants, some).items():
         by_part[name] = np.full(len(s), np.nan)
         by_part[name][at] = part
     return by_part
+
+
+def stage_of(s: TransformerRows) -> Stage:
+    """Return the stage of rows, the one that was prepared with them where they are unchanged."""
+    return s.stage if s.stage is not None and s.stage.values is s.values else Stage(s)
 
 
 def extremes(
@@ -88,20 +94,23 @@ class Stage:
         trained = np.where(s.lora == 1, adapters + edge * s.trains_edge, stored)
         size = np.where(s.qlora == 1, QUANTISED, WEIGHT)
         weights = size * (dense + experts) + WEIGHT * (edge + adapters)
-        held = formulas.sharded_state_bytes(1, s.zero, ranks, weights, 0, 0)
+        held = formulas.sharded_state_bytes(1, s.zero, ranks, weights, 0, 0)["weights"]
         states = formulas.sharded_state_bytes(trained, s.zero, ranks, 0, s.gradient_bytes, s.optimiser_bytes)
         # A product with weights of 4 bits has them widened before.
         widened = s.qlora * WEIGHT * s.hidden * shard.inner
         self.states = {
-            "weights": held["weights"] * (1 - s.offload_weights),
+            "weights": held * (1 - s.offload_weights),
             "gradients": states["gradients"] * (1 - s.offload_optimiser),
             "optimiser": states["optimiser"] * (1 - s.offload_optimiser),
-            "gathered": np.where(s.zero >= 3, 2 * size * (stored - edge) / layers, 0.0) + widened,
+            "gathered": np.where(
+                (s.zero >= 3) | (s.offload_weights == 1), BUFFERED * size * (stored - edge) / layers, 0.0
+            )
+            + widened,
         }
         tokens = s.micro_batch * s.seq / s.cp
         self.trained = trained
-        self.layers, self.stays = layers, 1 - s.offload_activations
-        self.held = held_micro_batches(s)
+        self.layers, self.held = layers, held_micro_batches(s)
+        self.host_weights, self.to_host = held * s.offload_weights, s.offload_activations
         self.logits = formulas.logits_bytes(tokens, s.vocab / np.where(s.logits_sharded == 1, s.tp, 1), s.logit_bytes)
         self.both, self.single = both, bool(np.all(s.pp == 1))
         self.kept, self.entry = layer_activations(s, shard, tokens)
@@ -109,16 +118,22 @@ class Stage:
     def parts(self, c: Mapping[str, Any], s: TransformerRows | SimpleNamespace) -> dict[str, np.ndarray]:
         """Return bytes by part where `s` states the share of a layer that is recomputed."""
         stored, recomputed = self._stored_and_recomputed(s)
-        margin, layers = c["activation_margin"], self.layers * stored * self.stays
-        activations = margin * self.held * layers
+        margin, layers = c["activation_margin"], self.layers * stored * (1 - self.to_host)
+        away = self.layers * self.to_host
+        activations = margin * self.held * layers + margin * np.minimum(BUFFERED, self.held * away) * stored
         # The logits are gone before the first layer is recomputed.
         transient = np.maximum(np.where(self.both, self.logits, 0.0), margin * recomputed)
         if not self.single:
-            last, loss = margin * layers, np.maximum(self.logits, margin * recomputed)
+            last = margin * layers + margin * np.minimum(BUFFERED, away) * stored
+            loss = np.maximum(self.logits, margin * recomputed)
             heavier = activations + transient >= last + loss
             activations, transient = np.where(heavier, activations, last), np.where(heavier, transient, loss)
         reserved = np.asarray(c["reserved_bytes"])
         return {**self.states, "activations": activations, "transient": transient, "reserved": reserved}
+
+    def host_copies(self, s: TransformerRows) -> tuple[np.ndarray, np.ndarray]:
+        """Return bytes that lie in host memory: weights, and what layers store in a forward pass of a micro-batch."""
+        return self.host_weights, self.to_host * self.layers * self._stored_and_recomputed(s)[0]
 
     def _stored_and_recomputed(self, s: TransformerRows | SimpleNamespace) -> tuple[np.ndarray, np.ndarray]:
         """Return the bytes that a layer stores, and those of one layer that exist again while it is recomputed."""

@@ -190,6 +190,13 @@ def _model(s: Any) -> Any:
     return s.tp * s.pp * s.cp
 
 
+def _cores_each(s: Any) -> np.ndarray:
+    """Return what messages add to a number of devices: the cores of each, where these count as devices."""
+    levels, codes = np.unique(s.cores, return_inverse=True)
+    words = np.array(["" if level == 1 else f" with {level:g} cores each" for level in levels], dtype=object)
+    return np.asarray(words[codes], dtype=object).reshape(np.shape(s.cores))
+
+
 def _sharers(s: Any) -> Any:
     """Return the devices that share the experts of a stage."""
     return s.dp * s.cp * s.tp
@@ -295,14 +302,14 @@ REPORTED = (
     Constraint(
         "split-exceeds-devices",
         lambda s: _model(s) > s.devices * s.cores,
-        "tp x pp x cp = {:g} is more than devices = {:g}",
-        lambda s: (_model(s), s.devices * s.cores),
+        "tp x pp x cp = {:g} is more than devices = {:g}{}",
+        lambda s: (_model(s), s.devices, _cores_each(s)),
     ),
     Constraint(
         "split-not-devices",
         _misses_devices,
-        "tp x pp x cp x dp = {:g} is not devices = {:g}",
-        lambda s: (_model(s) * s.dp, s.devices * s.cores),
+        "tp x pp x cp x dp = {:g} is not devices = {:g}{}",
+        lambda s: (_model(s) * s.dp, s.devices, _cores_each(s)),
     ),
     Constraint("count-missing", lambda s: _below(s, DERIVED_COUNTS, 1), MISSING),
     Constraint(
@@ -340,14 +347,26 @@ REPORTED = (
         _odd_widths,
         "a width or a number of experts is negative, infinite, or larger than what it is a part of",
     ),
+    Constraint(
+        "dimensions-impossible",
+        lambda s: s.offloaded_layers > s.layers,
+        "offloaded_layers = {:g} is more than layers = {:g}",
+        lambda s: (s.offloaded_layers, s.layers),
+    ),
+    Constraint(
+        "dimensions-impossible",
+        lambda s: (s.offloaded_layers > 0) & (s.offload_activations == 0),
+        "offloaded_layers = {:g}: no activations lie in host memory; take offload = activations, or leave it out",
+        lambda s: (s.offloaded_layers,),
+    ),
 )
 # What a requested configuration keeps to beside: how the network and the devices are split,
 SPLITS = (
     Constraint(
         "split-not-devices",
         lambda s: s.devices * s.cores % _model(s) > 0,
-        "devices = {:g} is not a multiple of tp x pp x cp = {:g}: take {} devices, or other shards",
-        lambda s: (s.devices, _model(s)),
+        "devices = {:g}{} is not a multiple of tp x pp x cp = {:g}: take {} devices, or other shards",
+        lambda s: (s.devices, _cores_each(s), _model(s)),
         lambda s: around(s.devices, multiples(s.devices, _model(s) / s.cores)),
     ),
     Constraint(

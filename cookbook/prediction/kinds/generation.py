@@ -383,7 +383,7 @@ def _configuration(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any,
     v["given"] = np.where(alone, 1.0, shards) * np.where(np.isnan(stages), 1.0, stages)
     v["stages"] = np.where(np.isnan(stages), 1.0, stages)
     engine = np.fmax(v["given"], s.number("ep") * v["stages"])
-    v["devices"] = np.where(blank, np.maximum(engine / v["cores"], 1.0), devices)
+    v["devices"] = np.where(blank, np.maximum(np.ceil(engine / v["cores"]), 1.0), devices)
     assumed.append(("devices", blank, v["devices"]))
     every = np.maximum(v["devices"] * v["cores"], 1.0)
     least = (v["weight_bytes"] + v["expert_bytes"]) * v["cores"] / (constant("memory-served") * v["memory"])
@@ -392,7 +392,9 @@ def _configuration(s: Scenario, v: dict[str, Any], assumed: list[tuple[str, Any,
     fewest = np.minimum(2 ** np.ceil(np.log2(enough)), every / v["stages"])
     # Each shard would store a whole latent cache: where many requests are answered, each device attends to its own.
     latent = (v["cache_heads"] == 1) & (v["experts"] > 1) & v["full"] & alone & np.isnan(s.number("ep")) & (fewest > 1)
-    apart = np.where(latent, np.maximum(fewest, np.minimum(every / v["stages"], v["per_node"])), s.number("ep"))
+    apart = np.where(
+        latent, np.maximum(fewest, np.minimum(every / v["stages"], v["per_node"] * v["cores"])), s.number("ep")
+    )
     assumed.append(("ep", latent, apart))
     fewest = np.where(latent, 1.0, fewest)
     # Where experts are spread further, groups of those shards share the devices out evenly.

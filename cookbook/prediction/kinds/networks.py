@@ -91,7 +91,7 @@ class NetworkRows(Rows):
     batch: np.ndarray  # samples of one device in one pass [-]
     accumulation: np.ndarray  # passes for one update (gradient accumulation) [-]
     total: np.ndarray  # samples of one update of all devices, as stated; NaN where not stated [-]
-    short: np.ndarray  # 1 where `total` is less than one pass of all devices takes (refused), else 0
+    least: np.ndarray  # samples or items of one pass of all devices where `total` is less (refused); else NaN [-]
     items: np.ndarray  # counted items of one sample: tokens of a sequence, or 1 [-]
     # Devices and their links.
     devices: np.ndarray  # devices in all [-]
@@ -257,7 +257,7 @@ def _counts(
         "per_node": per_node,
         "nodes": np.ceil(devices / per_node),
         "items": items,
-        "short": short,
+        "least": np.where(short, batch * devices, np.nan),
         "total": total,
     }
 
@@ -280,8 +280,8 @@ def refuse(why: np.ndarray, reasons: Coded, values: dict[str, np.ndarray]) -> np
     """Return why a row cannot be predicted, the first reason that applies."""
     words = reasons.each(lambda reason: reason, object)
     why = np.where(why == "", words, why.astype(object)) if np.any(words != "") else why
-    if "short" in values and np.any(values["short"]):
-        why = with_reason(why, values["short"], SHORT, (values["total"], values["batch"] * values["devices"]))
+    if "least" in values and not np.all(lacks := np.isnan(values["least"])):
+        why = with_reason(why, ~lacks, SHORT, (values["total"], values["least"]))
     return why
 
 

@@ -36,12 +36,20 @@ NO_LAYERS = Refusal(
     "the model is no language model whose layers are known: give its parameters", "network-unknown", "model"
 )
 TOO_MANY_SHARDS = Refusal("tp x pp = {:g} is more than devices = {:g}", "split-exceeds-devices", "tp")
+TOO_FEW_CORES = Refusal(
+    "tp x pp = {:g} is more than the {:g} cores of devices = {:g}, each of which is a shard",
+    "split-exceeds-devices",
+    "tp",
+)
 NO_EXPERTS = Refusal("ep = {:g}: the model has no experts; leave ep out", "no-experts", "ep")
 TOO_FEW_EXPERTS = Refusal("ep = {:g} is more than experts = {:g}; give at most as many", "experts-not-divisible", "ep")
 EP_NOT_MULTIPLE = Refusal(
     "ep = {:g} is no multiple of tp = {:g}, and tp none of ep: give one that is", "experts-not-divisible", "ep"
 )
 DEVICES_NOT_MULTIPLE = Refusal("devices = {:g} is not a multiple of ep x pp = {:g}", "split-not-devices", "devices")
+CORES_NOT_MULTIPLE = Refusal(
+    "the {:g} cores of devices = {:g} are not a multiple of ep x pp = {:g}", "split-not-devices", "devices"
+)
 NO_ACCEPTANCE = Refusal(
     "drafted = {:g} without acceptance: give the share of drafted tokens that is taken, 0 to 1",
     "fields-apart",
@@ -110,11 +118,13 @@ def unserved(s: Scenario, v: Mapping[str, Any], devices: Coded, titles: np.ndarr
     why = np.where(why == "", np.broadcast_to(devices.each(lambda device: device.why, object), (len(s),)), why)
     prompt_only = v["first"] | v["prompt_only"]
     answer_tokens = np.where(v["prompt_only"], 0.0, v["answer"])
+    more = v["given"] > v["devices"] * v["cores"]
     for bad, reason, *figures in (
         (s.words("model").where(lambda name: name == ""), BLANK_MODEL),
         ((s.number("input_len") < 1) & ~v["token"], NO_PROMPT),
         ((s.number("output_len") < 1) & ~prompt_only, NO_ANSWER),
-        (v["given"] > v["devices"] * v["cores"], TOO_MANY_SHARDS, v["given"], v["devices"]),
+        (more & (v["cores"] == 1), TOO_MANY_SHARDS, v["given"], v["devices"]),
+        (more, TOO_FEW_CORES, v["given"], v["devices"] * v["cores"], v["devices"]),
         *_refused_experts(s.number("ep"), v),
         (prompt_only & v["lacks"], NO_LENGTH),
         ((v["drafted"] > 0) & np.isnan(s.number("acceptance")), NO_ACCEPTANCE, v["drafted"]),
@@ -140,4 +150,6 @@ def _refused_experts(ep: np.ndarray, v: Mapping[str, Any]) -> Iterator[tuple[Any
     yield (apart > 1) & (v["experts"] <= 1), NO_EXPERTS, apart
     yield (apart > 1) & (apart > v["experts"]), TOO_FEW_EXPERTS, apart, v["experts"]
     yield (apart > 1) & (wide % tall > 0), EP_NOT_MULTIPLE, apart, v["shards"]
-    yield (apart > v["shards"]) & ((engine > have) | (have % engine > 0)), DEVICES_NOT_MULTIPLE, have, engine
+    odd = (apart > v["shards"]) & ((engine > have) | (have % engine > 0))
+    yield odd & (v["cores"] == 1), DEVICES_NOT_MULTIPLE, have, engine
+    yield odd, CORES_NOT_MULTIPLE, have, v["devices"], engine

@@ -72,6 +72,7 @@ DEVICE = (
     "mem_bandwidth",
     "memory",
     "link",
+    "host_link",
     "domain",
     "matmul",
     "clock",
@@ -193,10 +194,11 @@ class TransformerRows(Rows):
     # Offload.
     offload_optimiser: np.ndarray  # 1 where optimiser states and gradients lie in host memory or on drives, else 0
     offload_weights: np.ndarray  # 1 where weights do, else 0
-    offload_activations: np.ndarray  # 1 where activations do, else 0
-    offload_link: np.ndarray  # rate from a device to its host; NaN where not stated: updates run on the device [B/s]
-    offload_memory: np.ndarray  # host memory bandwidth of one device; NaN where not stated [B/s]
-    offload_drives: np.ndarray  # rate of the host's drives for one device; infinite without drives [B/s]
+    offload_activations: np.ndarray  # share of the layers whose activations do [-]
+    offloaded_layers: np.ndarray  # those layers as stated; NaN where not stated: all [-]
+    offload_link: np.ndarray  # rate from a device to its host, one direction; NaN where not known: no cost [B/s]
+    offload_memory: np.ndarray  # host memory bandwidth of one device [B/s]
+    offload_drives: np.ndarray  # rate of the host's drives for one device; infinite where states lie in memory [B/s]
     # Experts.
     capacity_factor: np.ndarray  # rows that each expert computes over its even share; NaN: as many as it is sent [-]
     # Device.
@@ -574,6 +576,8 @@ def _options(s: Scenario) -> dict[str, np.ndarray]:
     options["offload_optimiser"] = offload.each(lambda word: "optimi" in word)
     options["offload_weights"] = offload.each(lambda word: "weights" in word)
     options["offload_activations"] = offload.each(lambda word: "activations" in word)
+    in_memory = offload.each(lambda word: np.nan if "drives" in word else np.inf)
+    options["offload_drives"] = np.where(np.isnan(options["offload_drives"]), in_memory, options["offload_drives"])
     kernels = s.words("attention").map(lambda word: ATTENTION[word])
     options["kernel"], options["score_bytes"] = kernels.part(0), kernels.part(1)
     options["stated_domain"] = s.number("domain")
@@ -626,7 +630,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     stated = ~np.isnan(v["dp"])
     _usual_split(v, assumed)
     model = v["tp"] * v["pp"] * v["cp"]
-    fill("devices", np.where(stated, model * v["dp"], model))
+    fill("devices", np.ceil(np.where(stated, model * v["dp"], model) / v["cores"]))
     fill("dp", v["devices"] * v["cores"] / model, False)
     fill("per_node", np.minimum(v["devices"], v["node"]))
     fill("ep", 1.0, False)
@@ -657,7 +661,7 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     # Where no pod is stated, the network is oversubscribed above the fast domain.
     fill("oversubscription", 1.0, False)
     fill("pod", v["domain"], False)
-    fill("offload_drives", np.inf, False)
+    _host_rates(v, assumed)
     _kernels(v, keys, assumed)
     v["nodes"] = np.maximum(np.ceil(v["devices"] / v["per_node"]), 1.0)
     scale = np.where(v["devices"] <= 1, 0, np.where(v["nodes"] <= 1, 1, 2))
@@ -678,6 +682,22 @@ def _links(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
     v["domain"] = np.where(np.isnan(v["stated_domain"]), v["domain"], v["stated_domain"])
     larger = (v["domain"] > v["per_node"]) & (v["per_node"] <= MAX_BOARD_DEVICES)
     v["domain"] = np.where(larger, v["domain"], v["per_node"])
+
+
+def _host_rates(v: dict[str, np.ndarray], assumed: list[Any]) -> None:
+    """Set the share of layers that are offloaded, and rates of host memory, its link and drives that are not stated."""
+    some = v["offloaded_layers"]
+    v["offload_activations"] = v["offload_activations"] * np.where(np.isnan(some), 1.0, some / v["layers"])
+    to_host = v["offload_optimiser"] + v["offload_weights"] + v["offload_activations"] > 0
+    usual: dict[str, tuple[Any, np.ndarray]] = {
+        "offload_link": (v.pop("host_link"), to_host),
+        "offload_memory": (constant("host-memory-of-device"), v["offload_optimiser"] == 1),
+        "offload_drives": (constant("drives-of-device"), v["offload_optimiser"] == 1),
+    }
+    for name, (rate, used) in usual.items():
+        lacks = np.isnan(v[name])
+        v[name] = np.where(lacks, rate, v[name])
+        assumed.append((f"{name} [B/s]", lacks & used & ~np.isnan(v[name]), v[name]))
 
 
 def _adapters(v: dict[str, np.ndarray], assumed: list[Any]) -> None:

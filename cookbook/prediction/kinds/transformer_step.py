@@ -75,6 +75,7 @@ TERMS = (
     "weight_exchange",
     "gradient_exchange",
     "pipeline_exchange",
+    "offload",
     "bubble",
     "optimiser",
     "stragglers",
@@ -161,6 +162,9 @@ class _Rates:
         self.memory = s.mem_bandwidth / s.cores * MEMORY_EFFICIENCY
         self.link = s.link / s.cores * c["link_efficiency"]
         self.network = s.network / s.cores * c["network_efficiency"]
+        self.host, self.host_memory, self.drives = (
+            rate / s.cores for rate in (s.offload_link, s.offload_memory, s.offload_drives)
+        )
         self.domain = s.domain * s.cores
         self.pod, self.oversubscription, self.beyond = s.pod * s.cores, s.oversubscription, s.devices > s.pod
         # A ring enters a pod once, on the ports of one domain: other ports of the pod leave it their part of the spine.
@@ -212,7 +216,7 @@ def step_parts(s: TransformerRows, c: Mapping[str, Any], on: Mapping[str, bool])
     rates, layer = _Rates(s, c), _Layer(s, on)
     time = _computation(s, rates, layer, c, on)
     body = sum(value for name, value in time.items() if name != "head")
-    time |= _communication(s, rates, layer, body, on)
+    time |= _communication(s, rates, layer, body, on) | {"offload": _offload(s, rates, body) * on["offload"]}
     chunk = sum(value for name, value in time.items() if name not in ("head", "pipeline_exchange"))
     step = {name: value * s.micro_batches for name, value in time.items()}
     step["bubble"] = _bubble(s, layer, chunk, time["products"] + time["experts"]) * on["bubble"]
@@ -400,6 +404,21 @@ def _switch(s: TransformerRows, r: _Rates, sent: Any) -> Any:
     )
 
 
+def _offload(s: TransformerRows, r: _Rates, body: Any) -> Any:
+    """Return the time of copies to and from host memory of a micro-batch, as far as computation does not hide them.
+
+    Weights come in for both passes, activations leave in the forward pass and return in the backward pass. Copies run
+    beside computation, of which the backward pass is two of three, and both ways at once (Ren et al., ZeRO-Offload,
+    USENIX ATC 2021, section 4.2; Rajbhandari et al., ZeRO-Infinity, SC21, 2021, section 6.2).
+    """
+    if not np.any(s.offload_weights + s.offload_activations):
+        return np.zeros(())
+    weights, activations = configurations.stage_of(s).host_copies(s)
+    rate = np.where(np.isnan(r.host), np.inf, r.host)
+    forward = collectives.exposed_seconds(np.maximum(weights, activations) / rate, body / 3, 1.0)
+    return forward + collectives.exposed_seconds((weights + activations) / rate, body * 2 / 3, 1.0)
+
+
 def _gather(s: TransformerRows, r: _Rates, w: _Layer) -> Any:
     """Return the time to gather sharded weights twice, and to scatter gradients once, for each micro-batch."""
     alike, experts = w.held(s)
@@ -438,11 +457,13 @@ def _once(
         s.element,
         s.element,
         s.optimiser_bytes,
-        s.offload_link,
-        s.offload_memory,
-        s.offload_drives,
+        r.host,
+        r.host_memory,
+        r.drives,
     )
-    update = np.where(np.isnan(s.offload_link), update, host)
+    # Weights that an accelerator updates return to the host once a step.
+    returned = s.offload_weights * trained / s.shard * s.element / np.where(np.isnan(r.host), np.inf, r.host)
+    update = np.where((s.offload_optimiser == 1) & ~np.isnan(r.host), host, update + returned)
     update = update + _hooked(s, on) * c["hooked_bytes"] * trained / s.shard * s.micro_batches / r.memory
     return {
         # Gradients travel during the backward pass, two of three; of interleaved stages during the last of each stage.

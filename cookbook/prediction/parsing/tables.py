@@ -247,7 +247,10 @@ def _transformer(c: Columns) -> dict[str, Any]:
     _adapters(c, columns)
     notes = together(c.text("pipeline_schedule"), c.text("note"))
     columns["pipeline_schedule"] = c.values(notes, lambda pair: words.schedule(*pair))
-    columns["offload"] = c.read("offload", words.offload)
+    offload = c.read("offload", words.offload)
+    columns["offload"] = offload.map(lambda pair: pair[0])
+    stated = c.number("offloaded_layers")
+    columns["offloaded_layers"] = np.where(np.isnan(stated), offload.each(lambda pair: pair[1]), stated)
     columns |= _networks_of(c, columns.get("network", NOTHING))
     _interleave(c, columns)
     # A stack that says which norms it fuses is none of 2021.

@@ -317,11 +317,17 @@ def schedule(cell: str, notes: str = "") -> tuple[str, str]:
     return "", f"pipeline_schedule = {shown(cell)} is not known; write gpipe, 1f1b, interleaved, zero-bubble or zb-v"
 
 
-def offload(cell: str) -> tuple[str, str]:
-    """Return what is in host memory, in its typed word, and what is wrong with the words."""
+def offload(cell: str) -> tuple[tuple[str, float], str]:
+    """Return what is in host memory, in its typed word and the layers of which (NaN: all), and what is wrong with the
+    words.
+
+    >>> offload("activations of 40 layers"), offload("optimizer + params")
+    ((('activations', 40.0), ''), (('optimiser and weights', nan), ''))
+    """
     word = "none" if is_blank(cell) else meaning("offload", cell)
+    layers = re.search(r"(\d+) layers?\b", cell)
     return (
-        word,
+        (word, float(layers[1]) if layers else math.nan),
         ""
         if word
         else f"offload = {shown(cell)} does not say what; write no, optimiser, optimiser and weights, or activations",

@@ -337,7 +337,7 @@ def search(
     attention : str
         Attention kernel: "eager", "fused-softmax", "flash1", "flash2" or "flash3"; that of the software by default.
     pipeline_schedule, offload : str or sequence of str
-        Schedules and places of optimiser states to try, as in a plan; "" is the usual one.
+        Schedules, and what lies in host memory or on drives, to try, as in a plan; "" is the usual one.
     shard : int or sequence of int
         Replicas that share one copy under ZeRO-3, to try beside or instead of all of them (None; "all" in the table).
     per_node, capacity_factor, fabric, oversubscription

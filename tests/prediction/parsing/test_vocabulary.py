@@ -25,7 +25,7 @@ READERS = {
     "optimiser": lambda text: words.optimiser(text)[0],
     "pipeline_schedule": lambda text: words.schedule(text)[0],
     "pipeline_schedule_noted": lambda text: words.schedule("", text)[0],
-    "offload": lambda text: words.offload(text)[0],
+    "offload": lambda text: words.offload(text)[0][0],
     "scenario": lambda text: words.way(text)[0],
     "unit": lambda text: networks.unit_of(f"{text}/s")[0],
     "delay": lambda text: networks.metric_of(text).delay,
