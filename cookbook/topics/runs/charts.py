@@ -287,8 +287,12 @@ def assembly_line(frame: pd.DataFrame, title: str | None = None) -> Any:
     )
     wide = base.transform_joinaggregate(n="count()").transform_filter(f"datum.n <= {_NUMBERED}")
     wide = wide.transform_calculate(middle="(datum.start + datum.end) / 2")
-    numbers = wide.mark_text(fontSize=12, color="#ffffff").encode(
-        x=alt.X("middle:Q", scale=scale), y=y, text="micro_batch:Q", opacity=opacity
+    # White by name stays white in the dark theme; what stands back is near the paper, so its numbers are in ink.
+    numbers = wide.mark_text(fontSize=12).encode(
+        x=alt.X("middle:Q", scale=scale),
+        y=y,
+        text="micro_batch:Q",
+        color=alt.condition("datum.faded", alt.value(look.INK), alt.value("white")),
     )
     takeaway = f"{len(frame):,} passes on {frame['row'].nunique()} devices"
     words = "One row per device, time to the right, a bar for each forward and backward pass of a micro-batch."
