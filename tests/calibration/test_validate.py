@@ -16,6 +16,7 @@ from cookbook.calibration.fit import minimise
 from cookbook.calibration.intervals import REFERENCES, row_widths
 from cookbook.calibration.validate import KINDS, calibrate, noise
 from cookbook.evidence import figures
+from cookbook.prediction.constants import committed
 from cookbook.publish.refresh import ACCURACY, accuracy_section, marks, write_accuracy
 
 # Publishers that are left out again by the tests: few rows, several devices and software levels.
@@ -250,11 +251,33 @@ def test_what_a_term_is_worth_is_told_of_each_publisher():
     assert 0 < found.set_index("by").loc["all", "worse_by"] < 0.1
 
 
+def page_of_accuracy() -> str:
+    return " ".join((Path(__file__).parents[2] / "docs" / "accuracy.md").read_text(encoding="utf-8").split())
+
+
 @pytest.mark.all
 def test_memory_tells_what_ran_from_what_ran_out():
-    found = fit.judge_memory()
+    found, page = fit.judge_memory(), page_of_accuracy()
     assert found["balanced_accuracy"] >= 0.9
-    assert found["rows"] > 900
+    assert f"One publisher lists {found['rows']} configurations" in page
+    assert f"we tell {100 * found['accuracy']:.0f} % of them correctly" in page
+    assert f"{found['stated_rows']} in all, the median error is {100 * found['stated_median_error']:.0f} %" in page
+
+
+def test_how_often_memory_exceeds_that_of_a_device_on_which_it_ran():
+    """The page on accuracy tells it of every publisher who lists no failures, and of the lower end of the interval."""
+    rows, page = fit.memory_rows(), page_of_accuracy()
+    values = committed("training_transformer").values
+    over = fit.needed_over_capacity(rows, {name: values[name][""] for name in ("activation_margin", "reserved_bytes")})
+    ran = np.isnan(rows.ran) & (rows.scenarios.why == "") & np.isfinite(over)
+    of = pd.DataFrame({"publisher": rows.group[ran], "over": 100 * (over[ran] > 0)}).groupby("publisher")["over"].mean()
+    whole = 100 * np.mean(over[ran] + np.log(catalog.constant("memory-interval-low")) > 0)
+    assert f"exceeds the memory of the device for {100 * (over[ran] > 0).mean():.0f} % of {ran.sum():,} runs" in page
+    assert (
+        f"{of['mosaicml']:.0f} % of MosaicML's and {of['torchtitan']:.0f} % of torchtitan's, but "
+        f"{of['bigscience']:.0f} % of BigScience's and {of['qwen']:.0f} % of Qwen's" in page
+    )
+    assert f"The lower end of the 80 % interval exceeds the memory for {whole:.0f} % of the runs" in page and whole < 10
 
 
 def test_a_worse_stratum_is_named():
