@@ -111,6 +111,7 @@ IGNORED_TABLES = frozenset(
         "traces",
         "remedies",
         "engine_flags",
+        "cluster_weeks",
     }
 )
 

@@ -276,7 +276,7 @@ def test_how_often_memory_exceeds_that_of_a_device_on_which_it_ran():
     whole = 100 * np.mean(over[ran] + np.log(catalog.constant("memory-interval-low")) > 0)
     assert f"exceeds the memory of the device for {100 * (over[ran] > 0).mean():.0f} % of {ran.sum():,} runs" in page
     assert (
-        f"{of['mosaicml']:.0f} % of MosaicML's and {of['torchtitan']:.0f} % of torchtitan's, but "
+        f"{of['mosaicml']:.0f} % of MosaicML's and {of['internlm']:.0f} % of InternLM's, but "
         f"{of['bigscience']:.0f} % of BigScience's and {of['qwen']:.0f} % of Qwen's" in page
     )
     assert f"The lower end of the 80 % interval exceeds the memory for {whole:.0f} % of the runs" in page and whole < 10

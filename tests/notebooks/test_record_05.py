@@ -88,7 +88,7 @@ def test_the_question_on_the_order_states_the_factor():
     stated = f"{gpus} H100s take {point} days by the estimate, and {top} days at the top of the interval. How many more"
     question, answer = asked.split("Answer: ")
     assert 1.2 < factor < 1.25
-    assert factor == pytest.approx(float(top) / float(point), abs=0.006)
+    assert factor == pytest.approx(float(top) / float(point), abs=0.008)  # each is rounded
     assert stated in question
     assert "above the point" not in question
     assert "a little over a fifth more:" in answer
@@ -190,7 +190,7 @@ def test_the_closest_runs_are_off_either_way():
     assert (
         f"The four runs on 8 and 128 GPUs took {slower.min():.0f} to {slower.max():.0f} % longer than the "
         f"estimate; the two runs on 64 GPUs, with tensor parallelism, "
-        f"were {faster.min():.0f} and {faster.max():.0f} % faster." in said
+        f"took {-faster.min():.0f} % more and {faster.max():.0f} % less." in said
     )
     assert "The estimate can be off either way" in said
 
@@ -214,7 +214,7 @@ def test_how_many_publishers_are_within_chance():
     assert shares.round().astype(int).tolist() == shown["inside [%]"].astype(int).tolist()
     assert runs.tolist() == each.size()[shown.index].tolist()
     assert chance(shares, runs) in SAID["explain2"]
-    for publisher, share in (("oneflow", 60.0), ("nvidia-nemo", 84.0), ("mlcommons", 80.0)):
+    for publisher, share in (("oneflow", 60.0), ("nvidia-nemo", 82.0), ("mlcommons", 80.0)):
         other = shares.copy()
         other[publisher] = share
         assert chance(other, runs) not in SAID["explain2"]
