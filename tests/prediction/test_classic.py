@@ -307,3 +307,14 @@ def test_every_accelerator_has_a_generation_of_one_vendor():
     assert set(catalog.table("generations")["generation"]) <= set(table["generation"])
     known = table.set_index("key")["generation"]
     assert known[["k80-die", "v100-sxm2-16gb", "h100-sxm"]].tolist() == ["kepler", "volta", "hopper"]
+
+
+@pytest.mark.parametrize(
+    ("stated", "least"), [({"batch_per_device": "2048", "batch_in_items": "yes"}, 16384), ({}, 32)]
+)
+def test_a_batch_below_one_pass_is_refused_in_what_the_row_counts(stated, least):
+    """Of a row that counts tokens, 2,048 on each of eight devices: the message counts them, not sequences."""
+    row = {"model": "BERT-large", "task_input": "512", "unit": "tokens/s" if stated else "sequences/s"}
+    row |= {"batch_per_device": "4", "seq": "512", "global_batch": "16"} | stated
+    (why,) = scenarios(rows(row)).why
+    assert why == f"global_batch = 16 is less than batch_per_device x devices = {least}"

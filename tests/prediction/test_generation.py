@@ -822,3 +822,13 @@ def test_one_answer_waits_for_weights_and_a_long_prompt_for_matmuls():
     prompt = cb.generate("llama3_8b", "h100-sxm", input_len=8192, delay_of="first token")
     assert (one.bottleneck, prompt.bottleneck) == ("weights", "products")
     assert one.by_part["memory traffic"] > one.by_part["compute"]
+
+
+def test_attention_apart_counts_cores_where_each_is_a_shard():
+    """With latent attention, experts spread over the four cores of two chips, and over two GPUs of one core each."""
+    row = {"model": "deepseek_v2_lite", "devices": "2", "scenario": "offline", "input_len": "512", "output_len": "128"}
+    frame = pd.DataFrame([row | {"accelerator": "inferentia2"}, row | {"accelerator": "l4"}]).assign(
+        counts="output tokens", precision="bf16"
+    )
+    told = answer(frame, "inference")["assumed"]
+    assert ["; ep = 4;" in told[0], "; ep = 2;" in told[1]] == [True, True], told.tolist()
