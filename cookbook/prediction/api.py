@@ -23,7 +23,7 @@ from cookbook.prediction.kinds.generation import KIND as GENERATION
 from cookbook.prediction.kinds.networks import KIND as NETWORK
 from cookbook.prediction.kinds.transformer import KIND as TRANSFORMER
 from cookbook.prediction.kinds.transformer import answers_tokens, is_language_model
-from cookbook.prediction.scenario import Scenario, scenario
+from cookbook.prediction.scenario import Scenario, coded, scenario, together
 from cookbook.prediction.scenario import checked as column
 from cookbook.workloads import zoo
 from cookbook.workloads.zoo import Workload
@@ -310,15 +310,12 @@ def _machines(system: Any) -> Any:
 def _parallel(plan: Mapping[str, Any], machines: Any) -> dict[str, Any]:
     """Return fields of a parallelism configuration, a fabric turned into rates; an offload needs a known link."""
     columns = {name: value for name, value in plan.items() if name != "fabric"}
-    offload = column(fields()["offload"], plan["offload"]).levels if _is_stated(plan.get("offload")) else ()
-    if not {"", "none"}.issuperset(offload):
-        for machine in np.ravel(np.array(machines, dtype=object)).tolist():
-            if not np.isfinite(machine.host_link):
-                raise refused(
-                    "offload",
-                    plan["offload"],
-                    f": the catalogue does not know the host link of {machine.accelerator.key}",
-                )
+    if _is_stated(plan.get("offload")):
+        pairs = together(column(fields()["offload"], plan["offload"]), coded(machines))
+        for word, machine in (pairs.levels[code] for code in np.unique(pairs.codes)):
+            if word not in ("", "none") and not np.isfinite(machine.host_link):
+                reason = f": the catalogue does not know the host link of {machine.accelerator.key}"
+                raise refused("offload", word, reason)
     return columns | (_network(plan) if _is_stated(plan.get("fabric")) else {})
 
 

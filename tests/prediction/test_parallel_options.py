@@ -177,6 +177,9 @@ def test_weights_in_host_memory_come_in_for_both_passes_of_each_micro_batch() ->
         copy = weights / machine("h100-sxm").host_link
         by_hand = 8 * (max(copy - body / 3, 0) + max(copy - body * 2 / 3, 0))
         assert there.parts["offload"] == pytest.approx(by_hand) and more.parts["offload"] == pytest.approx(2 * by_hand)
+        # What the optimiser made of them returns once a step.
+        back = there.parts["optimiser"] - here.parts["optimiser"]
+        assert back == pytest.approx(weights / machine("h100-sxm").host_link, rel=0.03)
         # The layer that is computed and the next are on the device.
         assert there.memory["gathered"] == pytest.approx(2 * 2 * 12.95e9 / 2 / 32, rel=0.01)
 
@@ -201,11 +204,37 @@ def test_some_layers_of_activations_in_host_memory_are_read_from_the_words_of_a_
         configurations.memory_parts(rows, configurations.usual())["activations"].item() for rows in (some, every, none)
     ]
     assert held[1] < held[0] < held[2] and held[0] == pytest.approx(held[2] / 2 + held[1])
-    for cell, words in (
-        ("activations of 81 layers", "offloaded_layers = 81"),
-        ("optimizer of 8 layers", "take offload"),
-    ):
-        assert words in rows_of(row.assign(cpu_offload=cell)).why.item()
+    assert "offloaded_layers = 81 is more" in rows_of(row.assign(cpu_offload="activations of 81 layers")).why.item()
+    other = rows_of(row.assign(cpu_offload="optimizer", offloaded_layers="8"))
+    assert "offloaded_layers = 8: no activations lie in host memory" in other.why.item()
+
+
+def test_an_unknown_link_matters_where_something_is_offloaded_over_it() -> None:
+    """Entry by entry: activations of the one accelerator, and nothing of the other."""
+    both = cb.train_step("llama2_7b", ["h100-sxm", "tpu-v5p"], neighbours=False, offload=["activations", "none"])
+    assert both.point.tolist() == [
+        step(offload="activations").point,
+        step(accelerator="tpu-v5p").point,
+    ]
+
+
+def test_weights_on_few_layers_of_a_stage_are_never_more_than_the_stage() -> None:
+    """One layer on each of 32 stages: it is on the device as a whole, and what is beside it is gone."""
+    deep = {"devices": 32, "tp": 1, "pp": 32, "batch": 1, "seq": 512}
+    here, there = (step(**deep, offload=to) for to in ("none", "weights"))
+    layer = 2 * 12.95e9 / 2 / 32
+    assert there.memory["gathered"] == pytest.approx(layer, rel=0.01)
+    assert there.memory_bytes < here.memory_bytes
+
+
+def test_tables_pay_for_drives_as_plans_do() -> None:
+    row = without_outcomes(measured_table("training_transformer").query("accelerator == 'h100-sxm'").head(1))
+    seconds = {
+        to: transformer.parts(rows_of(row.assign(cpu_offload=to)), START)["optimiser"].item()
+        for to in ("no", "optimizer", "optimiser to drives", "optimizer states on NVMe")
+    }
+    assert seconds["no"] < seconds["optimizer"] < seconds["optimiser to drives"]
+    assert seconds["optimizer states on NVMe"] == seconds["optimiser to drives"]
 
 
 def test_of_a_device_whose_host_link_is_not_known_a_table_counts_no_copies_and_says_no_rate() -> None:
@@ -370,7 +399,8 @@ def test_memory_falls_with_recomputation_and_with_the_stage(zero: int) -> None:
         ({"pipeline_schedule": "2f2b"}, ["2f2b", "zero-bubble", "zb-v"]),
         ({"offload": "disk"}, ["disk", "optimiser to drives"]),
         ({"fabric": "tpu-v4-pod"}, ["tpu-v4-pod", "torus"]),
-        ({"accelerator": "tpu-v5p", "offload": "optimiser"}, ["offload", "tpu-v5p"]),
+        ({"accelerator": "tpu-v5p", "offload": "optimiser"}, ["offload = 'optimiser'", "tpu-v5p"]),
+        ({"accelerator": "tpu-v5p", "offload": ["none", "weights"]}, ["offload = 'weights'", "tpu-v5p"]),
         ({"devices": 4, "pp": 4, "pipeline_schedule": "zb-v"}, ["vp = 1", "zb-v", "vp = 2"]),
         ({"devices": 4, "pp": 4, "vp": 1, "pipeline_schedule": "interleaved"}, ["vp = 1", "2 or 4"]),
         ({"devices": 4, "pp": 4, "vp": 2, "pipeline_schedule": "1f1b"}, ["vp = 2", "1f1b"]),

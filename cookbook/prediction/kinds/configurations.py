@@ -102,11 +102,13 @@ class Stage:
             "weights": held * (1 - s.offload_weights),
             "gradients": states["gradients"] * (1 - s.offload_optimiser),
             "optimiser": states["optimiser"] * (1 - s.offload_optimiser),
-            "gathered": np.where(
-                (s.zero >= 3) | (s.offload_weights == 1), BUFFERED * size * (stored - edge) / layers, 0.0
-            )
-            + widened,
+            "gathered": np.where(s.zero >= 3, BUFFERED * size * (stored - edge) / layers, 0.0) + widened,
         }
+        if np.any(s.offload_weights == 1):
+            # Of weights in host memory, those of two layers are on the device, and the output layer at the loss.
+            near = np.minimum(BUFFERED, layers) * size * (stored - edge) / layers
+            near = np.maximum(near, WEIGHT * s.vocab * s.hidden / s.tp)
+            self.states["gathered"] = np.where(s.offload_weights == 1, near + widened, self.states["gathered"])
         tokens = s.micro_batch * s.seq / s.cp
         self.trained = trained
         self.layers, self.held = layers, held_micro_batches(s)

@@ -630,7 +630,9 @@ def _complete(v: dict[str, np.ndarray], keys: dict[str, Coded], assumed: list[An
     stated = ~np.isnan(v["dp"])
     _usual_split(v, assumed)
     model = v["tp"] * v["pp"] * v["cp"]
-    fill("devices", np.ceil(np.where(stated, model * v["dp"], model) / v["cores"]))
+    shards = np.where(stated, model * v["dp"], model)
+    # As few as the shards fill evenly, where each core of a device takes one.
+    fill("devices", shards / np.gcd(np.nan_to_num(shards, posinf=0).astype(int), v["cores"].astype(int)))
     fill("dp", v["devices"] * v["cores"] / model, False)
     fill("per_node", np.minimum(v["devices"], v["node"]))
     fill("ep", 1.0, False)

@@ -461,8 +461,9 @@ def _once(
         r.host_memory,
         r.drives,
     )
-    # Weights that an accelerator updates return to the host once a step.
-    returned = s.offload_weights * trained / s.shard * s.element / np.where(np.isnan(r.host), np.inf, r.host)
+    # Weights that an accelerator updates return to the host once a step, whole where each device reads them whole.
+    bytes_back = s.offload_weights * configurations.WEIGHT * trained / np.where(s.zero >= 3, s.shard, 1)
+    returned = bytes_back / np.where(np.isnan(r.host), np.inf, r.host)
     update = np.where((s.offload_optimiser == 1) & ~np.isnan(r.host), host, update + returned)
     update = update + _hooked(s, on) * c["hooked_bytes"] * trained / s.shard * s.micro_batches / r.memory
     return {

@@ -325,13 +325,15 @@ def offload(cell: str) -> tuple[tuple[str, float], str]:
     ((('activations', 40.0), ''), (('optimiser and weights', nan), ''))
     """
     word = "none" if is_blank(cell) else meaning("offload", cell)
-    layers = re.search(r"(\d+) layers?\b", cell)
-    return (
-        (word, float(layers[1]) if layers else math.nan),
-        ""
-        if word
-        else f"offload = {shown(cell)} does not say what; write no, optimiser, optimiser and weights, or activations",
-    )
+    if not word:
+        choices = "no, optimiser, optimiser to drives, optimiser and weights, weights or activations"
+        return ("", math.nan), f"offload = {shown(cell)} does not say what; write {choices}"
+    if word != "activations" or not re.search(r"\d", cell):
+        return (word, math.nan), ""
+    layers = re.search(r"(?<![\d.,/])([1-9]\d*)(?: of \d+)?(?: \w+)? layers?\b", cell)
+    if layers:
+        return (word, float(layers[1])), ""
+    return ("", math.nan), f"offload = {shown(cell)} does not say of how many layers; write activations of 40 layers"
 
 
 def network(cell: str) -> tuple[float, bool, str]:

@@ -228,6 +228,27 @@ def test_cells_that_say_that_they_state_nothing_are_blank():
 
 
 @pytest.mark.parametrize(
+    ("cell", "word", "layers"),
+    [
+        ("activations of 40 layers", "activations", 40),
+        ("activations of 16 of 32 layers", "activations", 16),
+        ("activations of 16 transformer layers", "activations", 16),
+        ("activations", "activations", np.nan),
+        ("no (all 32 layers on GPU)", "none", np.nan),
+        ("optimizer, 32 layers", "optimiser", np.nan),
+        ("optimiser to drives", "optimiser to drives", np.nan),
+    ],
+)
+def test_what_is_offloaded_and_of_how_many_layers(cell, word, layers):
+    np.testing.assert_equal(words.offload(cell), ((word, layers), ""))
+
+
+@pytest.mark.parametrize("count", ["1.5", "1,000", "0", "16/32"])
+def test_a_number_of_offloaded_layers_that_cannot_be_read_is_refused(count):
+    assert "does not say of how many layers" in words.offload(f"activations of {count} layers")[1]
+
+
+@pytest.mark.parametrize(
     "software, level",
     [
         ("torchtitan", "torch-compiled"),
