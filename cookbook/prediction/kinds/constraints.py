@@ -367,7 +367,7 @@ SPLITS = (
         lambda s: s.devices * s.cores % _model(s) > 0,
         "devices = {:g}{} is not a multiple of tp x pp x cp = {:g}: take {} devices, or other shards",
         lambda s: (s.devices, _cores_each(s), _model(s)),
-        lambda s: around(s.devices, multiples(s.devices, _model(s) / math.gcd(int(_model(s)), int(s.cores)))),
+        lambda s: around(s.devices, multiples(s.devices, _model(s) / (s.cores if _model(s) % s.cores == 0 else 1))),
     ),
     Constraint(
         "heads-not-divisible",
