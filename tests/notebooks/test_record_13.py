@@ -137,9 +137,9 @@ def test_the_text_says_who_waits_longer_than_with_twice_the_gpus():
     assert 0.85 < weighted["fair, 8 nodes"] / weighted["fifo, 8 nodes"] < 1
     assert "In one FIFO queue on the old GPUs, jobs wait about three times as long as with twice the GPUs" in said
     assert 2.5 < waits["fifo, 8 nodes"] / waits[TWICE] < 3.5
-    assert "Backfill alone comes close to twice the GPUs: with either, the mean wait exceeds the" in said
+    assert "Backfill alone cannot be distinguished from twice the GPUs: with either, the mean wait exceeds the" in said
     assert "exceeds the accepted 8 h in more than one week in ten" in said
-    assert 1 / 1.3 < ratios["backfill"][0] < 1.3 < ratios["fifo"][1]
+    assert ratios["backfill"][1] < 1 < ratios["backfill"][2]
     assert all(float(options[WAIT][name].split()[-1].strip(")")) > 8 for name in ("backfill, 8 nodes", TWICE))
     assert "Only for *fair* is the whole interval in the column *upper end* within 8 h." in said
     assert re.search(r"yes: fair, 8 nodes [\d.]+ \([^)]+\) h; cannot be told: ", record[LIMIT]) is not None
@@ -224,7 +224,7 @@ def test_one_queue_gains_less_on_a_larger_cluster():
         for name in ("utilisation", "jobs")
     )
     assert "with 64, 128, 256 GPUs" in line
-    assert all(0.3 < gains[2] / gains[0] < 0.65 for gains in (used, done))
+    assert all(0.3 < gains[2] / gains[0] < 0.6 for gains in (used, done))
     assert "The last line compares static partitions with one FIFO queue on clusters of three sizes" in said
     assert "On a cluster four times as large, the same change gains only a third to three fifths as much" in said
     assert "+21, +13 %" in printed

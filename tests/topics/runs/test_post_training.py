@@ -313,4 +313,7 @@ def test_the_numbers_of_the_page_are_those_of_a_pocket_calculator(of_page):
         assert [bound, estimate] == told and seconds <= own[f"{name}_seconds"] * 1.001, name
     assert f"{kept:,} B = {128 / 2 * 1536 * kept / 1e9:.1f} GB" in PAGE and f"{flop / 1e15:.1f} PFLOP" in PAGE
     assert f"= {own['step_seconds']:.1f} s" in PAGE and f"{own['hours']:.1f} hours of 16 GPUs" in PAGE
-    assert own["step_seconds"] == pytest.approx(12.8 + 5.2 + 5.2 + 15.6 + 0.2, abs=0.25)  # five roundings
+    parts = [own[f"{name}_seconds"] for name in ("generation", "reference", "reference", "training", "update")]
+    assert own["step_seconds"] == pytest.approx(sum(parts), rel=1e-9)
+    rounded = [f"{part:.1f}" for part in parts]
+    assert f"{' + '.join(rounded)} = {own['step_seconds']:.1f} s before rounding" in PAGE
