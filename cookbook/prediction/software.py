@@ -51,6 +51,13 @@ def engines(kind: str) -> dict[str, dict[str, float]]:
     return dict(zip(numbers.index, numbers.to_dict("records"), strict=True))
 
 
+@lru_cache(maxsize=8)
+def _measured_with(kind: str) -> dict[str, str]:
+    """Return the levels that differ from another in memory alone, and that other; blank of a level of its own."""
+    rows = catalog.table(f"{TABLE_KINDS[kind]}_engines")
+    return dict(zip(rows["level"], rows["measured_with"], strict=True)) if "measured_with" in rows else {}
+
+
 @lru_cache(maxsize=1)
 def tiled() -> dict[str, float]:
     """Return whether an engine multiplies the experts of a few tokens in tiles; those for one user do it row by row."""
@@ -311,9 +318,13 @@ def _not_for(device: Accelerator, name: str, kind: str) -> str:
 def of_machines(
     pairs: Coded, software: Coded, kind: str, assumed: list[Any]
 ) -> tuple[Coded, dict[str, Coded], dict[str, np.ndarray]]:
-    """Return the device of each machine and number format, its keys with the software level, and numbers of that."""
+    """Return the device of each machine and number format, its keys with that of the software, and numbers of that.
+
+    The key of software is the level with whose measured runs those of a row count.
+    """
     devices = Coded(pairs.codes, tuple(rates(*level, kind) for level in pairs.levels))
     keys = {name: devices.map(attrgetter(field)) for name, field in RATE_KEYS}
-    keys["engine"] = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
-    assumed += assumed_software(kind, software, keys["engine"])
-    return devices, keys, keys["engine"].figures(engines(kind).__getitem__)
+    level = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
+    keys["engine"] = level.map(lambda name: _measured_with(kind).get(name) or name)
+    assumed += assumed_software(kind, software, level)
+    return devices, keys, level.figures(engines(kind).__getitem__)

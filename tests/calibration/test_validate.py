@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -267,27 +266,32 @@ def test_memory_tells_what_ran_from_what_ran_out():
 
 
 def test_how_often_memory_exceeds_that_of_a_device_on_which_it_ran():
-    """The page on accuracy tells it of every publisher who lists no failures, and of the lower end of the interval."""
+    """The page on accuracy tells it of every publisher who lists no failures, and of the lower end of the interval.
+
+    Of runs that state what they recompute; else so much is taken that the estimate just fits.
+    """
     rows, page = fit.memory_rows(), page_of_accuracy()
     values = committed("training_transformer").values
     constants = {name: values[name][""] for name in ("activation_margin", "reserved_bytes")}
     over = fit.needed_over_capacity(rows, constants)
-    ran = np.isnan(rows.ran) & (rows.scenarios.why == "") & np.isfinite(over)
+    (taken,) = (where for name, where, _ in rows.scenarios.assumed if name == "recompute")
+    ran = np.isnan(rows.ran) & (rows.scenarios.why == "") & np.isfinite(over) & ~taken
     of = pd.DataFrame({"publisher": rows.group[ran], "over": 100 * (over[ran] > 0)}).groupby("publisher")["over"].mean()
-    whole = 100 * np.mean(over[ran] + np.log(catalog.constant("memory-interval-low")) > 0)
+    whole = np.sum(over[ran] + np.log(catalog.constant("memory-interval-low")) > 0)
     assert f"exceeds the memory of the device for {100 * (over[ran] > 0).mean():.0f} % of {ran.sum():,} runs" in page
-    assert (
-        f"{of['mosaicml']:.0f} % of MosaicML's, {of['internlm']:.0f} % of InternLM's, "
-        f"{of['mlcommons']:.0f} % of MLPerf's and {of['nvidia-nemo']:.0f} % of NVIDIA NeMo's, "
-        f"but {of['bigscience']:.0f} % of BigScience's and {of['qwen']:.0f} % of Qwen's" in page
-    )
-    assert f"The lower end of the 80 % interval exceeds the memory for {whole:.0f} % of the runs" in page and whole < 10
-    names, bytes_of_logits = rows.scenarios.keys["engine"], rows.scenarios.logit_bytes
-    fused = names.where(lambda level: level == "torch-fsdp") & (rows.group == "mosaicml")
-    assert set(bytes_of_logits[fused]) == {20} and fused.sum() == (rows.group == "mosaicml").sum()
-    fewer = replace(rows.scenarios, values={**rows.scenarios.values, "logit_bytes": np.where(fused, 4, 20)}, stage=None)
-    left = fit.needed_over_capacity(replace(rows, scenarios=fewer), constants)[fused & ran] > 0
-    assert f"than the 20 that we assume for PyTorch under FSDP: with 4, it would be {100 * left.mean():.0f} %." in page
+    told = {
+        "InternLM's": "internlm",
+        "torchtitan's": "torchtitan",
+        "NVIDIA NeMo's": "nvidia-nemo",
+        "MLPerf's": "mlcommons",
+        "MosaicML's": "mosaicml",
+        "BigScience's": "bigscience",
+        "Qwen's": "qwen",
+    }
+    for name, publisher in told.items():
+        assert f"{of[publisher]:.0f} % of {name}" in page, name
+    assert f"The lower end of the 80 % interval exceeds the memory for {whole} of the runs" in page
+    assert whole < 0.1 * ran.sum()
 
 
 def test_a_worse_stratum_is_named():

@@ -57,8 +57,11 @@ def test_the_record_follows_from_the_tables():
     assert [float(row["speed-up"]) for row in (ours, seen, worst)] == pytest.approx(
         [days[0] / other for other in days[1:]], rel=0.01
     )
+    more = re.search(r"as fast, \$([\d,]+) to \$([\d,]+) more", record["Twice the nodes"])
+    told = [float(end.replace(",", "")) for end in more.groups()]
+    assert all(abs(end - rise) <= 1 for end, rise in zip(told, rises, strict=False))  # of two bills in whole dollars
     assert record["Twice the nodes"].startswith(
-        f"{seen['speed-up']} to {ours['speed-up']} times as fast, ${rises[0]:,.0f} to ${rises[1]:,.0f} more: worth "
+        f"{seen['speed-up']} to {ours['speed-up']} times as fast, ${more[1]} to ${more[2]} more: worth "
         f"it if a saved day is worth more than ${seen[SAVED]} to you, not worth it below ${ours[SAVED]} (in "
     )
     assert (

@@ -203,11 +203,20 @@ def layer_activations(s: TransformerRows, shard: Shard, tokens: np.ndarray) -> t
     query, pairs = shard.query, np.where(s.latent_attention == 1, 2 * shard.query, shard.pairs)
     # A norm that runs operation by operation keeps single-precision copies: 8 more values in 16 bits.
     plain = (s.stream_bytes > 20) & (s.gated_mlp == 1)
-    stream = s.hidden / shards * (4 + 8 * plain)
+    # Of its input, a product with weights that train keeps a copy in its own format, one with frozen weights none. With
+    # adapters, that of attention is theirs, and that of the feed-forward layer where they adapt it. The gate of experts
+    # keeps one in 16 bits. Keys, values, queries and what attention returns are kept by the attention kernel, too.
+    trained = s.input_bytes / s.element
+    copied = trained < 1
+    before_attention = np.where(s.lora == 1, 1.0, trained)
+    before_mlp = np.where(s.lora == 1, s.adapts_mlp, trained)
+    stream = s.hidden / shards * (2 + before_attention + np.where(s.moe == 1, 1.0, before_mlp) + 8 * plain)
     chosen = s.experts_per_token * np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
     routed = (chosen + s.shared_experts) * s.moe_ffn_hidden
     inner = np.where(s.moe == 1, routed, s.ffn_hidden) / t
-    inner = np.where(s.gated_mlp == 1, s.gated_kept, 2) * inner + s.moe * chosen * s.hidden * 2 / t
+    inner = (np.where(s.gated_mlp == 1, s.gated_kept, 2) - 1 + before_mlp) * inner
+    inner = inner + s.moe * chosen * s.hidden * (1 + before_mlp) / t
+    attention = 2 * query + pairs + np.where(copied & (s.lora == 0), trained, 0.0) * shard.values
     scores = np.where(s.kernel == 0, s.micro_batch * s.seq**2 / s.cp * s.heads / t, 0.0)
-    stored = formulas.layer_activation_bytes(tokens, stream, 2 * query + pairs, inner, scores, s.element, 1)
+    stored = formulas.layer_activation_bytes(tokens, stream, attention, inner, scores, s.element, 1)
     return stored, tokens * s.hidden * s.element / shards

@@ -205,6 +205,7 @@ class TransformerRows(Rows):
     peak: np.ndarray  # peak of a device in the format of the products; `wide_peak` where not known [FLOP/s]
     wide_peak: np.ndarray  # peak in 16 bits, else fp32 (CPU: of the products), of attention and output layer [FLOP/s]
     narrow: np.ndarray  # 1 where products are in 8 or 4 bits (fp8, fp4), else 0
+    input_bytes: np.ndarray  # size of one value that a product keeps of its input for the backward pass [B]
     element: np.ndarray  # bytes of an activation and a weight in the products: 2 or 4 [B]
     offered: np.ndarray  # 0 where the device does not compute in the format (fp8, fp4, bf16), else 1
     matmul: np.ndarray  # best measured product over its peak, bf16; else mean of its generation, maker or all [-]
@@ -231,6 +232,7 @@ class TransformerRows(Rows):
     gradient_bytes: np.ndarray  # bytes of one gradient in memory: 4 where summed in single precision, else 2 [B]
     gated_kept: np.ndarray  # values kept for an inner unit of a gated layer: 3 with a fused activation, else 4 [-]
     logit_bytes: np.ndarray  # bytes held for each logit at the loss [B]
+    keeps_narrow: np.ndarray  # 1 where products in 8 or 4 bits keep their inputs in that format, else 0
     logits_sharded: np.ndarray  # 1 where tensor-parallel ranks split the vocabulary up to the loss, else 0
     extra_kernels: np.ndarray  # kernels of a layer and pass beyond those of a fused implementation [-]
     start_share: np.ndarray  # host time of a kernel over its start from an interpreter; 0 where no host starts it [-]
@@ -604,6 +606,8 @@ def _machine(s: Scenario, v: dict[str, np.ndarray], keys: dict[str, Coded], assu
     devices, named, of_engine = of_machines(pairs, s.words("software"), KIND, assumed)
     keys |= named
     v |= devices.figures(_offers) | of_engine
+    sizes = pairs.each(lambda pair: SIZES.get(pair[1], np.nan))
+    v["input_bytes"] = np.where((v["narrow"] == 1) & (v["keeps_narrow"] == 1), sizes, v["element"])
     lacks = s.words("precision").where(lambda word: word == "")
     assumed.append(("precision", lacks, pairs.map(lambda pair: pair[1])))
 
