@@ -287,7 +287,7 @@ def schema_rows(kind: str, terms: Sequence[str], rules: Sequence[str]) -> list[d
     """
     columns = [
         ("id", f"key:{measurements_of(kind)}", "yes", "The measured row"),
-        ("software_level", "text", "yes", "Level of software that the words of the row lead to"),
+        ("software_level", "text", "yes", "Level of software with whose runs the row counts as measured"),
         ("scale", "text", "yes", "1 device, 1 node or multi-node"),
         ("tier", "text", "yes", "How well the measurements of the other publishers cover the row"),
         ("neighbours", "integer", "yes", "Similar measurements of other publishers that corrected the prediction"),

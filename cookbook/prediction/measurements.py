@@ -45,7 +45,7 @@ NOT_IDENTIFYING = frozenset(
     )
 )
 # What one version of an engine does and the next does otherwise, beside the columns of the tables of engines.
-VERSION_FIELDS = frozenset(("slots", "tiled", "kernel", "attention_share", "score_bytes", "fused_norm"))
+VERSION_FIELDS = frozenset(("slots", "tiled", "kernel", "attention_share", "score_bytes", "fused_norm", "input_bytes"))
 # Kinds whose engines differ between versions in what they do.
 SERVED = ("training_transformer", "generation")
 # Values of questions whose runs cannot be told from the stated lengths: as many at once as fit, and prompts alone.

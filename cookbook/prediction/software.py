@@ -53,7 +53,7 @@ def engines(kind: str) -> dict[str, dict[str, float]]:
 
 @lru_cache(maxsize=8)
 def _measured_with(kind: str) -> dict[str, str]:
-    """Return the levels that differ from another in memory alone, and that other; blank of a level of its own."""
+    """Return the level with whose measured runs those of each level count; blank: its own."""
     rows = catalog.table(f"{TABLE_KINDS[kind]}_engines")
     return dict(zip(rows["level"], rows["measured_with"], strict=True)) if "measured_with" in rows else {}
 
@@ -318,13 +318,13 @@ def _not_for(device: Accelerator, name: str, kind: str) -> str:
 def of_machines(
     pairs: Coded, software: Coded, kind: str, assumed: list[Any]
 ) -> tuple[Coded, dict[str, Coded], dict[str, np.ndarray]]:
-    """Return the device of each machine and number format, its keys with that of the software, and numbers of that.
+    """Return the device of each machine and number format, keys of rows, and numbers of their level of software.
 
-    The key of software is the level with whose measured runs those of a row count.
+    The key "engine" is the level with whose measured runs those of a row count.
     """
     devices = Coded(pairs.codes, tuple(rates(*level, kind) for level in pairs.levels))
     keys = {name: devices.map(attrgetter(field)) for name, field in RATE_KEYS}
     level = levels_of_rows(kind, software, keys["vendor"], devices.map(attrgetter("kind")))
-    keys["engine"] = level.map(lambda name: _measured_with(kind).get(name) or name)
+    keys["engine"] = level.map(lambda name: _measured_with(kind).get(name) or name).compact()
     assumed += assumed_software(kind, software, level)
     return devices, keys, level.figures(engines(kind).__getitem__)

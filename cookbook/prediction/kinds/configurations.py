@@ -115,7 +115,7 @@ class Stage:
         self.host_weights, self.to_host = held * s.offload_weights, s.offload_activations
         self.logits = formulas.logits_bytes(tokens, s.vocab / np.where(s.logits_sharded == 1, s.tp, 1), s.logit_bytes)
         self.both, self.single = both, bool(np.all(s.pp == 1))
-        self.kept, self.entry = layer_activations(s, shard, tokens)
+        self.kept, self.entry, self.activated = layer_activations(s, shard, tokens)
 
     def parts(self, c: Mapping[str, Any], s: TransformerRows | SimpleNamespace) -> dict[str, np.ndarray]:
         """Return bytes by part where `s` states the share of a layer that is recomputed."""
@@ -140,11 +140,11 @@ class Stage:
     def _stored_and_recomputed(self, s: TransformerRows | SimpleNamespace) -> tuple[np.ndarray, np.ndarray]:
         """Return the bytes that a layer stores, and those of one layer that exist again while it is recomputed."""
         share = s.recomputed_all
-        # The activation function counts as a small operation: recomputed, it frees half of the feed-forward layer.
+        # The activation function counts as a small operation.
         shares = {
             "stream": np.maximum(s.recomputed_elementwise, share),
             "attention": np.maximum(s.recomputed_projection, share),
-            "mlp": np.maximum(np.maximum(s.recomputed_mlp, share), 0.5 * s.recomputed_elementwise),
+            "mlp": np.maximum(np.maximum(s.recomputed_mlp, share), self.activated * s.recomputed_elementwise),
             "scores": np.maximum(s.recomputed_core, share),
         }
         whole = sum(self.kept.values())
@@ -196,27 +196,38 @@ class Shard:
         return s.lora * s.rank * (beside + s.adapts_mlp * (2 + s.gated_mlp) * inner)
 
 
-def layer_activations(s: TransformerRows, shard: Shard, tokens: np.ndarray) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """Return the bytes that a layer stores by their origin, and those of its inputs."""
+def layer_activations(
+    s: TransformerRows, shard: Shard, tokens: np.ndarray
+) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
+    """Return the bytes that a layer stores by their origin, and those of its inputs.
+
+    Third is the share of the feed-forward layer's bytes that are not stored where its activation function is
+    recomputed.
+    """
     t = s.tp
     shards = np.where(s.sequence_parallel == 1, t, 1)
     query, pairs = shard.query, np.where(s.latent_attention == 1, 2 * shard.query, shard.pairs)
     # A norm that runs operation by operation keeps single-precision copies: 8 more values in 16 bits.
     plain = (s.stream_bytes > 20) & (s.gated_mlp == 1)
-    # Of its input, a product with weights that train keeps a copy in its own format, one with frozen weights none. With
-    # adapters, that of attention is theirs, and that of the feed-forward layer where they adapt it. The gate of experts
-    # keeps one in 16 bits. Keys, values, queries and what attention returns are kept by the attention kernel, too.
-    trained = s.input_bytes / s.element
-    copied = trained < 1
-    before_attention = np.where(s.lora == 1, 1.0, trained)
-    before_mlp = np.where(s.lora == 1, s.adapts_mlp, trained)
-    stream = s.hidden / shards * (2 + before_attention + np.where(s.moe == 1, 1.0, before_mlp) + 8 * plain)
+    # Of its input, a product with weights that train keeps a copy in its own format, and one with frozen weights none;
+    # where adapters multiply the same input, they keep it in 16 bits. The gate of experts keeps its input in 16 bits,
+    # shared experts their own copy. A fused kernel keeps what attention returns; the product after it, a narrow copy.
+    own = s.input_bytes / s.element
+    narrow = own < 1
+    adapted = s.adapts_mlp == 1
+    before_attention = np.where(s.lora == 1, 1.0, own)
+    before_mlp = np.where(s.lora == 1, adapted, own)
+    before_experts = np.where(s.lora == 1, adapted, 1 + own * (narrow & (s.shared_experts > 0)))
+    stream = 2 + before_attention + np.where(s.moe == 1, before_experts, before_mlp) + 8 * plain
+    returned = np.where(narrow & (s.lora == 0), own + (s.kernel > 0), 1.0)
+    attention = 2 * query + pairs + (returned - 1) * shard.values
     chosen = s.experts_per_token * np.where(np.isnan(s.capacity_factor), 1.0, s.capacity_factor)
     routed = (chosen + s.shared_experts) * s.moe_ffn_hidden
-    inner = np.where(s.moe == 1, routed, s.ffn_hidden) / t
-    inner = (np.where(s.gated_mlp == 1, s.gated_kept, 2) - 1 + before_mlp) * inner
-    inner = inner + s.moe * chosen * s.hidden * (1 + before_mlp) / t
-    attention = 2 * query + pairs + np.where(copied & (s.lora == 0), trained, 0.0) * shard.values
+    width = np.where(s.moe == 1, routed, s.ffn_hidden) / t
+    # Gate and other half, or the one product, are inputs of the activation function; the rest is computed from them.
+    made = np.where(s.gated_mlp == 1, s.gated_kept - 2, 1.0) - 1 + before_mlp
+    inner = (np.where(s.gated_mlp == 1, 2, 1) + made) * width + s.moe * chosen * s.hidden * (1 + before_mlp) / t
     scores = np.where(s.kernel == 0, s.micro_batch * s.seq**2 / s.cp * s.heads / t, 0.0)
+    stream = s.hidden / shards * stream
     stored = formulas.layer_activation_bytes(tokens, stream, attention, inner, scores, s.element, 1)
-    return stored, tokens * s.hidden * s.element / shards
+    return stored, tokens * s.hidden * s.element / shards, made * width / np.maximum(inner, 1.0)

@@ -61,7 +61,10 @@ def test_states_that_a_framework_cannot_shard_are_refused():
 
 
 # Names of software as readers write them; no engine of the table starts DeepSpeed or JAX.
-SOFTWARE = ("", "megatron-core", "Megatron-LM 2021", "torchtitan", "torch.compile", "PyTorch FSDP", "DeepSpeed", "JAX")
+SOFTWARE = (
+    *("", "megatron-core", "Megatron-LM 2021", "torchtitan", "torch.compile", "PyTorch FSDP", "LLM Foundry"),
+    *("DeepSpeed", "JAX"),
+)
 
 
 @pytest.mark.parametrize("software", SOFTWARE)
@@ -75,7 +78,7 @@ def test_what_is_planned_can_be_started(model, devices, software):
     assert (1 in set(layouts.table["zero"])) == (layouts.engine != "torchtitan")
 
 
-@pytest.mark.parametrize("software", ["torchtitan", "PyTorch FSDP"])
+@pytest.mark.parametrize("software", ["torchtitan", "PyTorch FSDP", "LLM Foundry"])
 def test_a_software_starts_with_its_own_engine_which_is_all_that_is_planned_for(software):
     run = cb.planning.plan_run("llama2_7b", "h100-sxm", 32, 1e12, global_batch=512, software=software)
     assert run.launch().engine == "torchtitan" and run.launch().command == run.launch("torchtitan").command
