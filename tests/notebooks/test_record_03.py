@@ -58,8 +58,8 @@ def test_the_record_follows_from_the_tables():
         [days[0] / other for other in days[1:]], rel=0.01
     )
     more = re.search(r"as fast, \$([\d,]+) to \$([\d,]+) more", record["Twice the nodes"])
-    told = [float(end.replace(",", "")) for end in more.groups()]
-    assert all(abs(end - rise) <= 1 for end, rise in zip(told, rises[:2], strict=True))  # of two bills in whole dollars
+    ends_of_more = [float(end.replace(",", "")) for end in more.groups()]
+    assert ends_of_more == pytest.approx(rises[:2], abs=1)  # differences of bills in whole dollars
     assert record["Twice the nodes"].startswith(
         f"{seen['speed-up']} to {ours['speed-up']} times as fast, ${more[1]} to ${more[2]} more: worth "
         f"it if a saved day is worth more than ${seen[SAVED]} to you, not worth it below ${ours[SAVED]} (in "
