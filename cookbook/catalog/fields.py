@@ -36,6 +36,7 @@ from cookbook import units
 from cookbook.catalog.calls import Call
 from cookbook.catalog.reading import data_directory, nearest
 from cookbook.catalog.refusals import NOT_ALLOWED, NOT_READ, Refused, refused
+from cookbook.formulas._arguments import MAX_AXES
 from cookbook.result import Result
 
 __all__ = [
@@ -410,6 +411,8 @@ class Field:
             numbers = numbers.astype(float)
         except (TypeError, ValueError, OverflowError):
             raise self.refuse(value, "is not a number", NOT_ALLOWED) from None
+        if numbers.ndim > MAX_AXES:
+            raise self.refuse(value, f"is nested {numbers.ndim} deep")
         if not numbers.size and not self.missing:
             raise self.refuse(value, "is empty")
         bad = (numbers < self.low + MIN_NUMBER if self.above else numbers < self.low) | (numbers > self.high)

@@ -237,9 +237,15 @@ def _matching(rows: pd.DataFrame, column: str, wanted: Any) -> pd.DataFrame:
     if isinstance(wanted, (list, tuple)) and not wanted:
         return rows
     names = list(Field.text(many=True).read(wanted, column))
-    values = set(whole[column])
+    values = _values(column)
     names = [name if name in values else _spelled(column, name, values) for name in names]
     return rows[rows[column].isin(names)] if names else rows
+
+
+@lru_cache(maxsize=64)
+def _values(column: str) -> frozenset[str]:
+    """Return the entries of a column of words."""
+    return frozenset(everything()[column].unique())
 
 
 def _between(values: pd.Series, column: str, wanted: Any) -> pd.Series:
@@ -252,7 +258,7 @@ def _between(values: pd.Series, column: str, wanted: Any) -> pd.Series:
     return values.between(-np.inf if low is None else low, np.inf if high is None else high)
 
 
-def _spelled(column: str, name: Any, values: set[str]) -> str:
+def _spelled(column: str, name: Any, values: frozenset[str]) -> str:
     """Return a value as the frame spells it."""
     if column in ("accelerator", "network") and isinstance(name, str):
         try:

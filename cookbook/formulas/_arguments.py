@@ -20,6 +20,8 @@ Array = NDArray[np.float64]
 
 # Largest number of entries of a list or range converted to an array; an existing array has its memory already.
 MAX_ENTRIES = 10_000_000
+# Most axes of an array: NumPy broadcasts no more.
+MAX_AXES = 32
 # Signs of a repr that shows Python's internals.
 INTERNAL_SIGNS = ("<", "np.", "(", "\n")
 
@@ -29,14 +31,20 @@ def floats(name: str, value: ArrayLike) -> Array:
     if not isinstance(value, np.ndarray | float | int) and (size := _length(value)) > MAX_ENTRIES:
         raise ValueError(f"{name} has {size:,} entries: give at most {MAX_ENTRIES:,}")
     try:
-        return np.asarray(value, dtype=float)
+        values = np.asarray(value, dtype=float)
     except (TypeError, ValueError, OverflowError):
         raise ValueError(f"{name} = {written(value)} is not a number: give one, or an array of numbers") from None
+    if values.ndim > MAX_AXES:
+        raise ValueError(f"{name} is nested {values.ndim} deep: give a number, or an array of up to {MAX_AXES} axes")
+    return values
 
 
 def written(value: object) -> str:
     """Return the text that messages quote for `value`: its repr, or its type where that shows Python's internals."""
-    text = str(value)[:40]
+    try:
+        text = str(value)[:40]
+    except ValueError:  # Python writes no integer of thousands of digits
+        return "an integer too long to write"
     if isinstance(value, str):
         return repr(text)
     return f"a {type(value).__name__}" if any(sign in text for sign in INTERNAL_SIGNS) else text

@@ -534,7 +534,7 @@ def recomputed_bytes(kept_bytes: NonNegative, input_bytes: NonNegative, recomput
 
 @checked
 def micro_batches_held(
-    stages: AtLeastOne, interleave: AtLeastOne, micro_batches: AtLeastOne, share: ArrayLike = np.nan
+    stages: AtLeastOne, interleave: AtLeastOne, micro_batches: AtLeastOne, share: NonNegative = np.nan
 ) -> Array:
     r"""Return the number of micro-batches whose activations the first pipeline stage stores at once (1F1B).
 
@@ -569,10 +569,8 @@ def micro_batches_held(
     >>> micro_batches_held(8, [1, 2], 64).tolist(), micro_batches_held(8, 2, 64, [1, 1 / 2]).tolist()
     ([8.0, 11.5], [8.0, 4.0])
     """
-    part = np.asarray(share, dtype=float)
-    stored = np.where(
-        np.isnan(part), stages + (interleave > 1) * (stages - 1) / interleave, np.maximum(stages * part, 1)
-    )
+    flushed = stages + (interleave > 1) * (stages - 1) / interleave
+    stored = np.where(np.isnan(share), flushed, np.maximum(stages * share, 1))
     return np.minimum(micro_batches, stored)
 
 

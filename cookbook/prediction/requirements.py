@@ -199,7 +199,9 @@ class Requirements(Result):
 
     def summary(self) -> str:
         """Return the sustained rate that meets the target, and the memory, in words."""
-        size = f"{units.human(float(np.nanmax(self.memory_bytes)), 'iB')} at batch {np.nanmax(self.batch):,.0f}"
+        # The larger of what could be read; NaN where no batch could.
+        most, batch = (float(np.fmax.reduce(np.ravel(values))) for values in (self.memory_bytes, self.batch))
+        size = f"{units.human(most, 'iB')} at batch {batch:,.0f}" if most == most else "no batch to count memory of"
         rate, time = units.human(self.needed_flops, "FLOP/s"), units.human(self.target_seconds, "s")
         work = f"{self.epochs:,.3g} × {self.samples:,.3g} samples in {time}"
         return f"{self.workload.title}: {rate} sustained for {work}; {size}"

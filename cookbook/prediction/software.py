@@ -12,7 +12,7 @@ import numpy as np
 from cookbook import catalog
 from cookbook.catalog import UnknownName
 from cookbook.catalog.names import normalise
-from cookbook.catalog.reading import nearest
+from cookbook.catalog.reading import NAME_LETTERS, nearest
 from cookbook.catalog.refusals import refused
 from cookbook.hardware import Accelerator
 from cookbook.prediction.device_rates import RATE_KEYS, rates
@@ -198,6 +198,7 @@ def _version(name: str) -> tuple[str, tuple[int, ...]]:
     >>> _version("vllm0:6"), _version("vllm")
     (('vllm', (0, 6)), ('vllm', ()))
     """
+    name = name[:NAME_LETTERS]  # no row has a longer one, and Python reads no integer of thousands of digits
     plain = name.rstrip("0123456789:")
     numbers = tuple(int(part) for part in name[len(plain) :].split(":") if part)
     years = bool(numbers) and numbers[0] >= FIRST_YEAR

@@ -38,10 +38,12 @@ def agree(lines):
             assert not text or float(text) == pytest.approx(float(line[name]), rel=rel), (line["key"], name)
 
 
+@pytest.mark.all
 def test_refitting_gives_the_table():
     agree(kernels.constants())
 
 
+@pytest.mark.all
 def test_another_processor_gives_the_same():
     code = (
         "import csv, sys; from cookbook.calibration.kernels import constants; rows = constants()\n"

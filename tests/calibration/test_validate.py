@@ -358,6 +358,7 @@ def test_reports_as_markdown_and_json():
     assert text.startswith("## training_") and "| median error |" in text and "nan" not in text
 
 
+@pytest.mark.all
 def test_the_shell_writes_nothing_unless_asked(tmp_path, root):
     before = (root / "data" / "validation.csv").read_bytes()
     target = tmp_path / "report.json"

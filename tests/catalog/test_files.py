@@ -47,6 +47,7 @@ while True:
 """
 
 
+@pytest.mark.all
 def test_a_notebook_being_stored_is_whole_whenever_its_writer_is_killed(tmp_path):
     target = tmp_path / "a.ipynb"
     for wait in (0.0, 0.003, 0.01):

@@ -142,6 +142,7 @@ def test_another_form_writes_nothing(folder, answer):
     assert (folder / "cloud_prices.csv").read_text() == text
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("written", [0, 1, 2])
 def test_a_refresh_that_is_killed_between_two_tables_loses_no_price(folder, monkeypatch, written):
     """The second run finds what the first left: each old price is kept, once, whatever was written before."""

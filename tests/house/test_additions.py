@@ -89,6 +89,7 @@ def copy(tmp_path: Path) -> Copy:
 DEVICE = {"mem_bandwidth": ("5000", "GB/s"), "peak_bf16": ("2000", "TFLOP/s"), "memory_bytes": ("160", "GiB")}
 
 
+@pytest.mark.all
 def test_a_device_is_rows_of_three_tables(copy):
     copy.append(
         "data/sources.csv",

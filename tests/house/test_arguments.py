@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hostile import HOSTILE
 from test_hostile import base
 
 import cookbook as cb
@@ -202,6 +203,7 @@ def wrong(field: Field, name: str) -> Iterator[tuple[str, Any]]:
         yield from ((each, each) for each in ("abc", "3\nGB more", "-1 furlong"))
         yield from (("an infinity", each) for each in (math.inf, -math.inf) if field.high < math.inf)
         yield from (("beyond all floats", each) for each in (10**400, 10**5000, "1e99999999 B"))
+        yield "nested too deep", HOSTILE["deep"]()
         if not field.blank:
             yield "an empty text", ""
         if kind != "share":
@@ -220,6 +222,8 @@ def wrong(field: Field, name: str) -> Iterator[tuple[str, Any]]:
         yield from (("no flag", each) for each in ("perhaps", math.nan, 2))
     elif kind in ("choice", "text", "name"):
         yield from (("no text", each) for each in (math.nan, 10**400) if float not in field.records)
+        if kind != "text" or field.type == "software":
+            yield "digits alone", HOSTILE["long digits"]()
         if kind in ("choice", "name"):
             yield "a text without end", ENDLESS
             if not (field.blank or field.gaps or field.later or "" in field.spelt):
@@ -251,7 +255,7 @@ def misread(name: str, argument: str, what: str, value: Any) -> str:
     try:
         function(*rest, **given)
     except UnknownName as problem:
-        own = not isinstance(value, str) or value in str(problem) or value == ENDLESS
+        own = not isinstance(value, str) or value in str(problem) or len(value) > LONGEST_WITH_NAMES
         short = len(str(problem)) <= LONGEST_WITH_NAMES
         near = problem.nearest or "list all" in str(problem)
         return "" if own and short and near else f"{said}: no name near: {problem}"

@@ -50,7 +50,7 @@ PANELS = (
 )
 # States of each panel, and the random seed they come from: a change tries the first few of them, the long run all
 # and a second set.
-FEW_STATES, STATES, MORE_STATES, SEED, OTHER_SEED = 8, 50, 100, 7, 8
+FEW_STATES, STATES, MORE_STATES, SEED, OTHER_SEED = 5, 50, 100, 7, 8
 OWN = 0.3  # of the states that set a control which takes entries of one's own have one of those below
 A_RESNET = (
     '{"model_type": "resnet", "depths": [3, 4, 6, 3], "hidden_sizes": [256, 512, 1024, 2048], '

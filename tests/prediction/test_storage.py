@@ -11,7 +11,9 @@ from cookbook import catalog
 from cookbook.calibration import judgement
 from cookbook.calibration import storage as calibration
 from cookbook.catalog import tables
+from cookbook.prediction import match as storage_match
 from cookbook.prediction.answer import answer
+from cookbook.prediction.kinds import input_pipeline
 from cookbook.prediction.kinds.input_pipeline import STAGES
 from cookbook.prediction.kinds.input_pipeline_arguments import checkpoint_bytes
 from cookbook.prediction.parsing.drives import processor_of
@@ -354,6 +356,40 @@ def test_a_match_keeps_its_bounds(accelerators, memory, workers, prefetch, epoch
 def test_the_largest_number_is_the_largest():
     most = match(accelerators=1).largest_accelerators
     assert match(accelerators=most).utilisation >= 0.9 > match(accelerators=most + 1).utilisation
+
+
+def test_the_largest_number_is_that_of_a_search_one_by_one():
+    """Of small arrays and, a few points at a time, of large ones; a bar that none keeps has 0."""
+    for bar in (0.5, 0.9, 0.99):
+        counts = np.arange(1, 400)
+        kept = match(accelerators=counts, memory=64e9, storage="samsung-860-evo-1tb").utilisation >= bar
+        first = 0 if not kept[0] else int(np.argmin(kept))
+        one = match(accelerators=1, memory=64e9, storage="samsung-860-evo-1tb", bar=bar).largest_accelerators
+        many = match(accelerators=counts, memory=64e9, storage="samsung-860-evo-1tb", bar=bar).largest_accelerators
+        assert one == first and set(many.tolist()) == {first}
+
+
+def test_a_match_computes_its_chains_at_once(monkeypatch):
+    """Itself, a search of a million numbers, intervals and changes: ten passes. A few chains at a time say the same."""
+    passes, whole = [], input_pipeline.chain
+
+    def counted(figures, known):
+        passes.append(figures)
+        return whole(figures, known)
+
+    for module in (input_pipeline, storage_match):
+        monkeypatch.setattr(module, "chain", counted)
+    several = {"storage": [DRIVE, "samsung-860-evo-1tb"], "accelerators": [4, 8]}
+    at_once = match(**several)
+    assert len(passes) <= 10
+    monkeypatch.setattr(input_pipeline, "CHAINS_AT_ONCE", 3)
+    apart = match(**several)
+    assert len(passes) > 50
+    for name in ("samples_range", "utilisation_range", "largest_accelerators"):
+        np.testing.assert_array_equal(getattr(at_once, name), getattr(apart, name))
+    for one, other in zip(at_once.changes, apart.changes, strict=True):
+        assert one.name == other.name
+        np.testing.assert_array_equal(one.gain, other.gain)
 
 
 def test_lists_give_arrays_equal_to_single_calls():

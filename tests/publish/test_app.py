@@ -311,6 +311,7 @@ def test_a_page_answers_and_the_next_waits_for_room(here: tuple[str, Any]) -> No
     asyncio.run(visit())  # no process waits for it: one is started
 
 
+@pytest.mark.all
 def test_a_process_that_died_makes_room(here: tuple[str, Any]) -> None:
     async def visit() -> None:
         reader = Reader(here[0], "assembly_line")
@@ -327,6 +328,7 @@ def test_a_process_that_died_makes_room(here: tuple[str, Any]) -> None:
     asyncio.run(visit())
 
 
+@pytest.mark.all
 def test_readers_who_come_together_are_counted(here: tuple[str, Any]) -> None:
     """Four ask while no page has a process yet: there is room for one."""
 
@@ -395,6 +397,7 @@ def test_exhausted_memory_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not listing.opened(box, {"panel": "host"}) and "not enough memory" in box.children[0].value
 
 
+@pytest.mark.all
 @pytest.mark.skipif(sys.platform != "linux", reason="the limit is one of Linux")
 def test_a_process_gets_no_more_memory_than_it_may() -> None:
     code = """

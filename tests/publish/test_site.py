@@ -138,6 +138,7 @@ def test_a_link_to_a_file_leads_to_a_copy_and_pages_lead_to_each_other(pages):
     assert re.search(r'href="01-tiny.html"\s+title="previous page"', second)
 
 
+@pytest.mark.all
 def test_a_broken_link_stops_the_build(tmp_path, build_site):
     (tmp_path / "index.md").write_text("# Broken\n\n[nowhere](docs/nowhere.md)", encoding="utf-8")
     with pytest.raises(AssertionError, match="cross-reference target not found"):

@@ -5,7 +5,8 @@ As a kind of prediction it gives the time of a training step in later epochs; co
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -23,6 +24,8 @@ LEVELS = (80, 90)
 UNEVEN = "accelerators do not divide evenly among hosts: a mean host stands for them"
 STAGES = ("storage", "network", "reading", "decoding", "copying", "accelerators")
 MOST = 1 << 20
+# Chains that are computed at once, rows times changes, and the points at which a search divides what is left.
+CHAINS_AT_ONCE, SECTIONS = 1 << 16, 31
 LEAST_GAIN = 0.005
 _READ = ("bandwidth", "iops", "burst_bandwidth", "burst_iops", "connection")
 
@@ -295,11 +298,41 @@ def most_accelerators(figures: Figures, known: Mapping[str, float], utilisation:
     """
     shape = np.broadcast_shapes(*(np.shape(value) for value in figures.values()))
     low, high = np.zeros(shape), np.full(shape, float(MOST))
+    points = max(min(SECTIONS, CHAINS_AT_ONCE // max(low.size, 1)), 1)
+    shares = np.arange(1, points + 1).reshape(-1, *[1] * low.ndim) / (points + 1)
     while np.any(high - low > 1):
-        middle = np.floor((low + high) / 2)
-        kept = chain({**figures, "accelerators": np.maximum(middle, 1)}, known)["utilisation"] >= utilisation
-        low, high = np.where(kept, middle, low), np.where(kept, high, middle)
+        tried = np.floor(low + (high - low) * shares)
+        kept = chain({**figures, "accelerators": np.maximum(tried, 1)}, known)["utilisation"] >= utilisation
+        kept = np.logical_and.accumulate(kept)
+        low = np.max(np.where(kept, tried, low), axis=0)
+        high = np.min(np.where(kept, high, tried), axis=0)
     return np.where(low >= MOST - 1, np.inf, low)
+
+
+def _after(
+    figures: Figures, known: Mapping[str, float], changes: Sequence[Mapping[str, Any]], *outcomes: str
+) -> list[list[np.ndarray]]:
+    """Outcomes of the chain, each after every one of several changes; of many rows a few changes at a time."""
+    shape = np.broadcast_shapes(*(np.shape(value) for value in figures.values()))
+    together = max(CHAINS_AT_ONCE // max(math.prod(shape), 1), 1)
+    found: list[list[np.ndarray]] = [[] for _ in outcomes]
+    for start in range(0, len(changes), together):
+        some = changes[start : start + together]
+        stacked = {
+            name: _stacked([change.get(name, figures[name]) for change in some], len(shape))
+            for name in dict.fromkeys(name for change in some for name in change)
+        }
+        after = chain({**figures, **stacked}, known)
+        for values, name in zip(found, outcomes, strict=True):
+            whole = np.broadcast_shapes(after[name].shape, (len(some), *[1] * len(shape)))
+            values += [*np.broadcast_to(after[name], whole)]
+    return found
+
+
+def _stacked(values: Sequence[Any], ndim: int) -> np.ndarray:
+    """Values of one figure after each change, along a first axis before the axes of the rows."""
+    own = np.broadcast_shapes(*(np.shape(value) for value in values))
+    return np.stack([np.broadcast_to(value, (1,) * (ndim - len(own)) + own) for value in values])
 
 
 def ranges(
@@ -327,14 +360,15 @@ def ranges(
     f = {name: np.asarray(value, dtype=float) for name, value in figures.items()}
     drives, remote = known[f"interval/mlperf/{level}"], known[f"interval/object_store/{level}"]
     read = np.where(f["object_store"] > 0, remote, drives)
-    core, reach = known["core_rate"], known[f"interval/decode/{level}"]
+    reach = known[f"interval/decode/{level}"]
     steps = (f[f"step_{end}{level}"] for end in ("low", "high"))
     causes = [
-        [chain({**f, "step": np.where(np.isnan(step), f["step"], step)}, known) for step in steps],
-        [chain(f, {**known, "core_rate": core * reach**sign}) for sign in (1, -1)],
-        [chain({**f, **{name: f[name] * read**sign for name in _READ}}, known) for sign in (1, -1)],
+        *({"step": np.where(np.isnan(step), f["step"], step)} for step in steps),
+        *({"speed": f["speed"] * reach**sign} for sign in (1, -1)),
+        *({name: f[name] * read**sign for name in _READ} for sign in (1, -1)),
     ]
-    return _ends(point, [[one[outcome] for one in pair] for pair in causes])
+    (after,) = _after(f, known, causes, outcome)
+    return _ends(point, [after[at : at + 2] for at in range(0, len(after), 2)])
 
 
 def _ends(point: np.ndarray, pairs: list[list[np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
@@ -393,13 +427,14 @@ def changes_of(
     A purchase and a month cannot be compared here: `cookbook.planning.rank_changes` does.
     """
     changes = []
-    for name, other, usd, per, basis in _candidates(figures, tier, known):
-        after = chain({**figures, **other}, known)
-        gain = after["later"] - found["later"]
+    candidates = _candidates(figures, tier, known)
+    after = _after(figures, known, [other for _, other, *_ in candidates], "later", "utilisation")
+    for (name, _, usd, per, basis), later, utilisation in zip(candidates, *after, strict=True):
+        gain = later - found["later"]
         cost = np.broadcast_to(np.asarray(usd, dtype=float), gain.shape)
         with np.errstate(divide="ignore", invalid="ignore"):
             worth = gain / cost
-        change = Change(name, after["later"], gain, after["utilisation"], cost, worth, per, basis)
+        change = Change(name, later, gain, utilisation, cost, worth, per, basis)
         if np.nanmax(gain / found["later"], initial=0) >= LEAST_GAIN:
             changes.append(_as_numbers(change))
     return tuple(sorted(changes, key=_rank))

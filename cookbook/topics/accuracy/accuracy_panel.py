@@ -18,7 +18,7 @@ from cookbook.evidence import ENOUGH as LEAST
 from cookbook.evidence import evaluation, paired
 from cookbook.evidence.measurement_rows import network_of
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
-from cookbook.panels.options import network_titles, readable
+from cookbook.panels.options import readable, titled
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults_of, panel_call
 from cookbook.panels.text import capital, counted, figure, sources_by_count
 from cookbook.topics.accuracy import charts
@@ -291,7 +291,7 @@ class Chosen:
         rows = self.known
         group = self.labels(MAX_COLOURS, rows)
         order = [g for g in pd.Series(group).value_counts().index if g != charts.OTHERS]
-        rows = rows.assign(model=rows["model"].replace(network_titles()))
+        rows = rows.assign(model=titled(rows["model"]))
         named = {name: pd.factorize(rows[name]) for name in ("model", "device", "source", "unit")}
         first = rows.iloc[np.unique(named["source"][0], return_index=True)[1]]
         at = rows["devices"].to_numpy() * 10 ** (SPREAD * spread(len(rows)))
@@ -478,7 +478,7 @@ def _run_table(view: Chosen) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "No.": [str(i) for i in range(1, len(rows) + 1)],
-            "Network": rows["model"].replace(network_titles()),
+            "Network": titled(rows["model"]),
             "Accelerator": rows["device"],
             "Devices": [f"{count:,.0f}" for count in rows["devices"]],
             "Measured": [f"{figure(row.measured)} {row.unit}" for row in rows.itertuples()],

@@ -16,7 +16,7 @@ from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.evidence import measurements as explore
 from cookbook.evidence.measurements import NAMES, NUMBERS, SHARES, Selected, Y
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
-from cookbook.panels.options import network_titles
+from cookbook.panels.options import network_titles, titled
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, json_of, percent, sources_by_count
 from cookbook.topics.accuracy import charts
@@ -286,7 +286,7 @@ def _show(value: Any) -> tuple[str, str]:
 def printed(rows: pd.DataFrame, column: str) -> pd.Series:
     """Return a column as printed names; those of accelerators and networks are not their keys."""
     if column == "network":
-        return rows["network"].map(network_titles()).fillna(rows["network"])
+        return titled(rows["network"])
     return rows["device" if column == "accelerator" else column]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache, partial
 from typing import Any
 
@@ -322,11 +322,12 @@ def _unset(price: str, words: str, values: dict[str, Any]) -> dict[str, str]:
 UNQUOTED = {"quoted": partial(_unset, "hourly", "price"), "bought": partial(_unset, "purchase", "quote")}
 
 
-def paid(table: str, ways: Collection[str]) -> list[str]:
+@lru_cache(maxsize=8)
+def paid(table: str, ways: tuple[str, ...]) -> tuple[str, ...]:
     """Return the keys of ``places`` or ``stacks`` that are paid in one of some ways."""
     way = catalog.table("places").set_index("key")["way"]
     rows = catalog.table(table).to_dict("records")
-    return [row["key"] for row in rows if way.get(row.get("place", row["key"])) in ways]
+    return tuple(row["key"] for row in rows if way.get(row.get("place", row["key"])) in ways)
 
 
 def own_prices(table: str, values: Mapping[str, Any]) -> tuple[tuple[str, float], ...]:

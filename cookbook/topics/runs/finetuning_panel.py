@@ -5,8 +5,9 @@ Of DPO and GRPO: how long does a step take, and which of its phases takes longes
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import pandas as pd
@@ -273,9 +274,15 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=32)
+def _tuned(model: zoo.Workload, device: Accelerator, arguments: str) -> FineTuning | PostTraining:
+    """Return the answer to arguments as JSON; many changes of the page ask for one that was given before."""
+    return finetune(model, device, **json.loads(arguments))
+
+
 def _draw(values: dict[str, Any], pinned: View | None) -> View:
     model, device = model_of(values["model"]), device_of(values["accelerator"])
-    tuned = finetune(model, device, **_given(values))
+    tuned = _tuned(model, device, json.dumps(_given(values)))
     first = f"{model_text(values['model'])}, {device_text(values['accelerator'])}"
     sources = partial(_sources, model, device, tuned, values["optimiser"])
     code = f"{panel_call(finetuning, values)}\ncb.finetune({first}, {keywords(_given(values))})"

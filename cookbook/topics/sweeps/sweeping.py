@@ -14,7 +14,7 @@ import pandas as pd
 
 from cookbook import hardware
 from cookbook.catalog import UnknownName
-from cookbook.catalog.fields import NUMERIC, Field, checked, fields
+from cookbook.catalog.fields import MAX_NUMBER, NUMERIC, Field, checked, fields
 from cookbook.catalog.reading import nearest
 from cookbook.catalog.refusals import refusal_of, refused
 from cookbook.prediction.api import PARALLEL, PLAN, forward_pass, generate, is_plain, kind_of, network_of, train_step
@@ -393,6 +393,9 @@ def _listed(axis: str, value: Any) -> list[Any]:
     values = list(value) if several else [value]
     if not values or any(isinstance(entry, NO_VALUES) for entry in values):
         raise refused(axis, value, ": give one value, or a flat list of them, or leave it out")
+    for entry in values:
+        if isinstance(entry, int) and abs(entry) > MAX_NUMBER:  # a frame could not print it
+            raise refused(axis, entry, f"is outside its range; give at most {MAX_NUMBER:g}")
     return values
 
 

@@ -105,6 +105,7 @@ def test_a_machine_that_is_not_in_the_catalogue_is_refused_before_anything_is_me
         shell.main(["measure", "--compare", "--device", "numpy", "--out", str(tmp_path / "measured.json")])
 
 
+@pytest.mark.all
 @pytest.mark.slow
 def test_what_the_page_says_of_the_run_on_a_gpu_is_what_it_gives():
     """An unseen machine and software: nothing is fitted to it, so the page says how often the intervals hold."""

@@ -502,6 +502,7 @@ def compared(seed, count):
     return {name: solved[name] / seen[name] for name in LIMITS}
 
 
+@pytest.mark.all
 @pytest.mark.parametrize("burstiness", [2.0, 4.0, 8.0])
 @pytest.mark.parametrize("policy", [CHUNKED, FIRST])
 def test_bursts_make_requests_wait_as_in_the_simulation(policy, burstiness):
@@ -723,6 +724,7 @@ def test_door_and_simulation_agree(policy):
         assert rows[0][name] == pytest.approx(rows[1][name], rel=0.2), name
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(
     "load",
     [
@@ -993,6 +995,7 @@ def test_a_pause_of_a_millisecond_changes_hardly_anything(users, policy):
         assert short[name] == pytest.approx(none[name], rel=0.02), name
 
 
+@pytest.mark.all
 @pytest.mark.parametrize(("users", "think"), [(50, 5), (200, 30), (200, 1), (1500, 30)])
 def test_users_wait_as_long_as_those_that_are_simulated_one_by_one(users, think):
     """20,000 requests of users who think for exponential times; beyond the capacity, too."""

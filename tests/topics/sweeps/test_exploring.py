@@ -296,6 +296,7 @@ def cluster() -> Iterator[Any]:
         yield found
 
 
+@pytest.mark.all
 def test_dask_finds_the_same_though_a_worker_is_killed(cluster: Any, serial: Explored) -> None:
     from distributed import Client
 

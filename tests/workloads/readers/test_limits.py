@@ -207,6 +207,7 @@ def test_archives_are_opened_for_one_file_alone(refused):
         assert "a zip archive" in refused(wrong)
 
 
+@pytest.mark.all
 def test_what_is_refused_takes_little_memory():
     """References of Keras, lists of JSON and fields of protobuf by the hundred thousand; the text itself has 2 MB."""
     needs = [["i", 0, 0, {}]] * 1000
