@@ -52,7 +52,8 @@ test-processor: $(VENV)/test.stamp $(VENV)/package.stamp ## Test, all recipes to
 	$(BIN)/python tests/processor.py
 	@status=0; set -x; \
 	$(BIN)/python -m pytest -n 2 --dist loadgroup -m "not browser and not alone and not all" --benchmark-disable || status=1; \
-	$(BIN)/python -m pytest -n 2 tests/notebooks/test_crawl.py -k running_again_changes_nothing || status=1; \
+	$(BIN)/python -m pytest -n 2 tests/notebooks/test_crawl.py tests/calibration/test_kernels.py tests/topics/serving \
+		-m all -k "running_again_changes_nothing or refitting or simulat" || status=1; \
 	exit $$status
 
 test-all: ## Run every test: test, then test-more

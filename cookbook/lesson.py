@@ -152,7 +152,7 @@ def _value(name: str, value: Any) -> float | str:
 
 
 def _check_word(answer: Any, right: str, wrong: Mapping[str, float | str]) -> Verdict:
-    shown_answer = str(answer)[:LONGEST]
+    shown_answer = answer[:LONGEST] if isinstance(answer, str) else shown(answer, LONGEST)
     word = shown_answer.strip().casefold()
     if word == right:
         return Verdict(True, f"Correct: {shown_answer}.")

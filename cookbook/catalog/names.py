@@ -296,4 +296,4 @@ def row(kind: str, name: str) -> pd.Series:
 @lru_cache(maxsize=256)
 def _row(kind: str, name: str) -> pd.Series:
     rows = table(kind)
-    return rows.loc[rows[schema(kind, folder_of(None)).key] == lookup(kind, name)].iloc[0]
+    return rows.iloc[rows[schema(kind, folder_of(None)).key].tolist().index(lookup(kind, name))]

@@ -85,8 +85,10 @@ class Price(Result):
         for name in ("unit", "first", "last", "note", "why"):
             if not isinstance(getattr(self, name), str):
                 raise refused(name, getattr(self, name), "must be text")
-        if not isinstance(self.rows, int) or not abs(self.rows) < MAX_NUMBER or not isinstance(self.source, tuple):
+        if not isinstance(self.rows, int) or not isinstance(self.source, tuple):
             raise ValueError("rows and source of a price are a whole number and a tuple of keys of the table 'sources'")
+        if abs(self.rows) >= MAX_NUMBER:
+            raise refused("rows", self.rows, "must be the number of rows of a table")
 
     def summary(self) -> str:
         """Return the range with its unit, rows and dates; or the reason why there is none."""

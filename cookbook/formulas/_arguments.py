@@ -32,7 +32,9 @@ def floats(name: str, value: ArrayLike) -> Array:
         raise ValueError(f"{name} has {size:,} entries: give at most {MAX_ENTRIES:,}")
     try:
         values = np.asarray(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
+    except OverflowError:
+        raise ValueError(f"{name} = {written(value)} holds more than any float: give smaller numbers") from None
+    except (TypeError, ValueError, RecursionError):
         raise ValueError(f"{name} = {written(value)} is not a number: give one, or an array of numbers") from None
     if values.ndim > MAX_AXES:
         raise ValueError(f"{name} is nested {values.ndim} deep: give a number, or an array of up to {MAX_AXES} axes")
@@ -43,8 +45,8 @@ def written(value: object) -> str:
     """Return the text that messages quote for `value`: its repr, or its type where that shows Python's internals."""
     try:
         text = str(value)[:40]
-    except ValueError:  # Python writes no integer of thousands of digits
-        return "an integer too long to write"
+    except (ValueError, RecursionError):  # Python writes no integer of thousands of digits, nor a list nested as deep
+        return "an integer of thousands of digits" if isinstance(value, int) else f"a {type(value).__name__}"
     if isinstance(value, str):
         return repr(text)
     return f"a {type(value).__name__}" if any(sign in text for sign in INTERNAL_SIGNS) else text

@@ -73,11 +73,6 @@ def network_titles() -> dict[str, str]:
     return named | dict(zip(rows["name"], rows["title"], strict=True))
 
 
-def titled(names: pd.Series) -> pd.Series:
-    """Titles of networks by their names; what the zoo does not have stays as it was written."""
-    return names.map(network_titles()).fillna(names)
-
-
 def readable(name: str) -> str:
     """A name that no row of the catalogue bears, in words.
 

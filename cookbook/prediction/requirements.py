@@ -199,9 +199,9 @@ class Requirements(Result):
 
     def summary(self) -> str:
         """Return the sustained rate that meets the target, and the memory, in words."""
-        # The larger of what could be read; NaN where no batch could.
+        # The largest of the valid batches; NaN where none is.
         most, batch = (float(np.fmax.reduce(np.ravel(values))) for values in (self.memory_bytes, self.batch))
-        size = f"{units.human(most, 'iB')} at batch {batch:,.0f}" if most == most else "no batch to count memory of"
+        size = f"{units.human(most, 'iB')} at batch {batch:,.0f}" if most == most else "no valid batch"
         rate, time = units.human(self.needed_flops, "FLOP/s"), units.human(self.target_seconds, "s")
         work = f"{self.epochs:,.3g} × {self.samples:,.3g} samples in {time}"
         return f"{self.workload.title}: {rate} sustained for {work}; {size}"
@@ -335,7 +335,8 @@ def _array(batch: Any) -> Any:
         if not np.ndim(batch):
             return batch.item() if isinstance(batch, np.ndarray) else batch
         numbers = np.asarray(batch)
-        if numbers.dtype == bool or any(isinstance(entry, bool) for entry in np.ravel(np.array(batch, dtype=object))):
+        entries = np.ravel(np.array(batch, dtype=object))
+        if numbers.dtype.kind in "bc" or any(isinstance(entry, bool) for entry in entries):
             raise TypeError
         return numbers.astype(float)
     except (TypeError, ValueError, OverflowError):

@@ -91,7 +91,9 @@ class Shape:
         fixed = math.prod(float(x) for x in self.space if not isinstance(x, Length))
         if len(symbolic) > 1:
             raise ValueError(f"space = {self.space}: only one axis may depend on the sequence length")
-        return np.array([symbolic[0].const, symbolic[0].per_seq, 0.0] if symbolic else [1.0, 0.0, 0.0]) * fixed
+        if not symbolic:
+            return np.array([fixed, 0.0, 0.0])
+        return np.array([symbolic[0].const, symbolic[0].per_seq, 0.0]) * fixed
 
     @cached_property
     def elements(self) -> np.ndarray:
@@ -179,12 +181,16 @@ NORM_STATISTICS_BYTES = {"layer": 8, "rms": 4}  # float32 mean and deviation (or
 
 def batched(amount: np.ndarray) -> np.ndarray:
     """Return a column of `Ops` that grows with the batch, from coefficients of (1, s, pairs)."""
-    return np.array([np.zeros(3), amount])
+    column = np.zeros((2, 3))
+    column[1] = amount
+    return column
 
 
 def not_batched(amount: np.ndarray) -> np.ndarray:
     """Return a column of `Ops` that does not grow with the batch, from coefficients of (1, s, pairs)."""
-    return np.array([amount, np.zeros(3)])
+    column = np.zeros((2, 3))
+    column[0] = amount
+    return column
 
 
 def constant(value: float) -> np.ndarray:

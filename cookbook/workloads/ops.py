@@ -243,14 +243,17 @@ def from_rows(rows: Sequence[dict[str, Any]]) -> Ops:
     if unknown:
         raise ValueError(f"rows have unknown columns {sorted(unknown)}; the columns are those of Ops")
     default: dict[str, Any] = {"count": 1.0, "groups": 1.0, "window": np.inf}
-    unit = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
     columns: dict[str, np.ndarray] = {c: np.array([str(r.get(c, "")) for r in rows]) for c in TEXTS}
     columns["causal"] = np.array([bool(r.get("causal", False)) for r in rows])
     for c in NUMBERS:
         columns[c] = np.array([float(r.get(c, default.get(c, 0.0))) for r in rows])
     for c in POLYNOMIALS:
-        missing = unit if c == "steps" else np.zeros((2, 3))
-        columns[c] = np.array([np.asarray(r.get(c, missing), dtype=float) for r in rows])
+        columns[c] = np.zeros((len(rows), 2, 3))
+        for place, row in enumerate(rows):
+            if c in row:
+                columns[c][place] = row[c]
+            elif c == "steps":
+                columns[c][place, 0, 0] = 1.0
     return Ops(**columns)
 
 

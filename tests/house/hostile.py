@@ -1,4 +1,4 @@
-"""What nobody should give to a call, a panel or a file, and what no answer may say of it."""
+"""What nobody should give to a call or a panel, and what no answer may say of it."""
 
 from __future__ import annotations
 
@@ -108,6 +108,7 @@ HOSTILE: dict[str, Callable[[], Any]] = {
     "[None]": lambda: [None],
     "[object]": lambda: [object()],
     "[{}]": lambda: [{}],
+    "[[1],[2]]": lambda: [[1], [2]],
     "[[1],[2,3]]": lambda: [[1], [2, 3]],
     "deep": _deep,
     "{}": lambda: {},

@@ -62,7 +62,8 @@ SIZES = {
     "ep",
     "vp",
 }
-NO_SIZE = ("nan", "inf", "-inf", "-1", "abc", "NUL", "long", "{}", "object", "date", "lambda")
+NO_SIZE = ("nan", "inf", "-inf", "-1", "-1e308", "-(10**400)", "NumPy nan", "NumPy -5", "NA", "1j")
+NO_SIZE += ("abc", "NUL", "long", "bytes", "{}", "set", "object", "class", "date", "lambda")
 # Names that filter by such an argument: what no row has gives no rows.
 FILTERS = {"measurements"}
 
@@ -378,7 +379,7 @@ def wrongly_taken(name: str, changed: dict[str, str], answer: Any) -> str:
     wrong = (
         f"answered: {argument} = {value}"
         for argument, value in changed.items()
-        if argument in SIZES and value in NO_SIZE and not (missing and value == "nan")
+        if argument in SIZES and value in NO_SIZE and not (missing and value in ("nan", "NumPy nan"))
     )
     return next(wrong, "")
 

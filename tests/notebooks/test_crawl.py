@@ -21,13 +21,13 @@ FOLDER = Path(__file__).resolve().parents[2] / "notebooks"
 NOTEBOOKS = [*sorted(FOLDER.glob("[0-9][0-9]-*.ipynb")), *sorted(FOLDER.glob("history/*.ipynb"))]
 RECIPES = [path for path in NOTEBOOKS if path.name[:2].isdigit() and not path.name.startswith("00-")]
 SETS = [(path, file) for path in RECIPES for file in sorted((FOLDER / "parameters").glob(f"{path.name[:3]}*.yaml"))]
-# Recipes run as they stand in `make test`; with other parameters, but the first small set, in `make test-all`.
+# `make test` runs the first small set, `make test-all` all of them.
 RUN = [
     pytest.param(path, file, id=file.stem, marks=() if file.stem == "01-small" else pytest.mark.all)
     for path, file in SETS
 ]
 
-# A panel's first steps, and inference; the change visits training in a browser.
+# The first steps with a panel, and inference; `make test` opens recipe 03 in a browser, if there is one.
 EXECUTED = ("00-", "10-")
 NBVAL = ("00-",)  # strict nbval says of one what the bytes say of each; in the long run it is asked of all
 GIT = ["git", "diff", "--name-only", "--relative", "HEAD", "--", "."]

@@ -192,6 +192,22 @@ def test_a_pinned_state_is_compared_and_let_go(name: str, made_once: Any) -> Non
 
 
 @each_panel
+def test_what_a_reader_changes_in_the_frame_stays_theirs(name: str) -> None:
+    """Answers are kept for the next panel that asks the same."""
+    made = getattr(cb.panels, name)
+    choices = {"finetuning": [{}, {"method": "dpo"}]}.get(name, [{}])
+    for values in choices:
+        panel = made(**values)
+        before, frame = repr(panel), panel.frame
+        kept = frame.copy()
+        for column in frame.select_dtypes("number"):
+            frame[column] = -1
+        again = made(**values)
+        assert repr(again) == before
+        pd.testing.assert_frame_equal(again.frame, kept)
+
+
+@each_panel
 def test_presets_are_states_of_their_own(name: str, made_once: Any) -> None:
     panel = made_once(name)
     for index, label in enumerate(panel.shape["presets"]):

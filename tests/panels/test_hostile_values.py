@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import warnings
 from typing import Any
 
 import pytest
@@ -48,7 +49,8 @@ def check(panel: Any, chosen: dict[str, str], within: Any) -> None:
     """Set controls to values by their names."""
     panel.reset()
     code, columns = panel.code, panel.columns
-    with within(30):
+    with within(30), warnings.catch_warnings():
+        warnings.simplefilter("error")
         panel.update(**{name: HOSTILE[value]() for name, value in chosen.items()})
     what = f"{panel.name}: {chosen}: {panel.answer[:400]}"
     json.dumps(panel.shown, allow_nan=False)
@@ -56,5 +58,6 @@ def check(panel: Any, chosen: dict[str, str], within: Any) -> None:
         return
     assert panel.code == code and panel.columns is columns, what
     assert panel.shown["chips"] == [], what
+    assert len(panel.answer.split()) >= 3, what
     assert "\n" not in panel.answer and panel.answer.endswith((".", "?", "!")) and len(panel.answer) <= 420, what
     assert not raw_words(panel.answer), what

@@ -358,15 +358,20 @@ def test_the_largest_number_is_the_largest():
     assert match(accelerators=most).utilisation >= 0.9 > match(accelerators=most + 1).utilisation
 
 
-def test_the_largest_number_is_that_of_a_search_one_by_one():
-    """Of small arrays and, a few points at a time, of large ones; a bar that none keeps has 0."""
-    for bar in (0.5, 0.9, 0.99):
-        counts = np.arange(1, 400)
-        kept = match(accelerators=counts, memory=64e9, storage="samsung-860-evo-1tb").utilisation >= bar
-        first = 0 if not kept[0] else int(np.argmin(kept))
-        one = match(accelerators=1, memory=64e9, storage="samsung-860-evo-1tb", bar=bar).largest_accelerators
-        many = match(accelerators=counts, memory=64e9, storage="samsung-860-evo-1tb", bar=bar).largest_accelerators
-        assert one == first and set(many.tolist()) == {first}
+@pytest.mark.parametrize("bar", [0.5, 0.9, 1])
+@pytest.mark.parametrize("points", [2, 1 << 13], ids=["halves", "many points"])
+def test_the_largest_number_is_that_of_counting_one_by_one(bar, points, monkeypatch):
+    """Whether a search halves what is left or divides it further, alone or in a list; 0 where one is too many."""
+    counts = np.arange(1, 1500)
+    usual = {"workload": 0.3, "workers": 64, "cores": 64}
+    reached = match(**usual, accelerators=counts).utilisation
+    most = int(np.argmax(reached < bar * (1 - 1e-9)))
+    assert 10 < most < len(counts) - 1
+    monkeypatch.setattr(input_pipeline, "POINTS_AT_ONCE", points)
+    assert match(**usual, accelerators=1, bar=bar).largest_accelerators == most
+    assert set(match(**usual, accelerators=[1, 7, 300], bar=bar).largest_accelerators.tolist()) == {most}
+    slow = {"storage": {"read_bandwidth": 1e4, "read_iops": 1}, "memory": 0, "workload": 0.001}
+    assert match(**slow, accelerators=1, bar=bar).largest_accelerators == 0
 
 
 def test_a_match_computes_its_chains_at_once(monkeypatch):
@@ -382,7 +387,8 @@ def test_a_match_computes_its_chains_at_once(monkeypatch):
     several = {"storage": [DRIVE, "samsung-860-evo-1tb"], "accelerators": [4, 8]}
     at_once = match(**several)
     assert len(passes) <= 10
-    monkeypatch.setattr(input_pipeline, "CHAINS_AT_ONCE", 3)
+    for limit in ("CHAINS_AT_ONCE", "POINTS_AT_ONCE"):
+        monkeypatch.setattr(input_pipeline, limit, 3)
     apart = match(**several)
     assert len(passes) > 50
     for name in ("samples_range", "utilisation_range", "largest_accelerators"):

@@ -24,8 +24,11 @@ LEVELS = (80, 90)
 UNEVEN = "accelerators do not divide evenly among hosts: a mean host stands for them"
 STAGES = ("storage", "network", "reading", "decoding", "copying", "accelerators")
 MOST = 1 << 20
-# Chains that are computed at once, rows times changes, and the points at which a search divides what is left.
-CHAINS_AT_ONCE, SECTIONS = 1 << 16, 31
+# Chains computed at once (rows times changes); points at which a search divides the remaining interval, and the most
+# of them at once (rows times points): of more, fewer passes would cost more than they save.
+CHAINS_AT_ONCE, SECTIONS, POINTS_AT_ONCE = 1 << 16, 31, 1 << 13
+# Share of a utilisation within which it counts as kept: near 1 it is known to rounding alone.
+ROUNDING = 1e-9
 LEAST_GAIN = 0.005
 _READ = ("bandwidth", "iops", "burst_bandwidth", "burst_iops", "connection")
 
@@ -298,39 +301,39 @@ def most_accelerators(figures: Figures, known: Mapping[str, float], utilisation:
     """
     shape = np.broadcast_shapes(*(np.shape(value) for value in figures.values()))
     low, high = np.zeros(shape), np.full(shape, float(MOST))
-    points = max(min(SECTIONS, CHAINS_AT_ONCE // max(low.size, 1)), 1)
+    points = max(min(SECTIONS, POINTS_AT_ONCE // max(low.size, 1)), 1)
     shares = np.arange(1, points + 1).reshape(-1, *[1] * low.ndim) / (points + 1)
     while np.any(high - low > 1):
         tried = np.floor(low + (high - low) * shares)
-        kept = chain({**figures, "accelerators": np.maximum(tried, 1)}, known)["utilisation"] >= utilisation
-        kept = np.logical_and.accumulate(kept)
-        low = np.max(np.where(kept, tried, low), axis=0)
-        high = np.min(np.where(kept, high, tried), axis=0)
+        reached = chain({**figures, "accelerators": np.maximum(tried, 1)}, known)["utilisation"]
+        enough = np.logical_and.accumulate(reached >= utilisation * (1 - ROUNDING))
+        low = np.max(np.where(enough, tried, low), axis=0)
+        high = np.min(np.where(enough, high, tried), axis=0)
     return np.where(low >= MOST - 1, np.inf, low)
 
 
 def _after(
     figures: Figures, known: Mapping[str, float], changes: Sequence[Mapping[str, Any]], *outcomes: str
 ) -> list[list[np.ndarray]]:
-    """Outcomes of the chain, each after every one of several changes; of many rows a few changes at a time."""
+    """Return outcomes of the chain after each of several changes; for many rows, a few changes at a time."""
     shape = np.broadcast_shapes(*(np.shape(value) for value in figures.values()))
     together = max(CHAINS_AT_ONCE // max(math.prod(shape), 1), 1)
-    found: list[list[np.ndarray]] = [[] for _ in outcomes]
+    by_outcome: list[list[np.ndarray]] = [[] for _ in outcomes]
     for start in range(0, len(changes), together):
-        some = changes[start : start + together]
+        batch = changes[start : start + together]
         stacked = {
-            name: _stacked([change.get(name, figures[name]) for change in some], len(shape))
-            for name in dict.fromkeys(name for change in some for name in change)
+            name: _stacked([change.get(name, figures[name]) for change in batch], len(shape))
+            for name in dict.fromkeys(name for change in batch for name in change)
         }
         after = chain({**figures, **stacked}, known)
-        for values, name in zip(found, outcomes, strict=True):
-            whole = np.broadcast_shapes(after[name].shape, (len(some), *[1] * len(shape)))
+        for values, name in zip(by_outcome, outcomes, strict=True):
+            whole = np.broadcast_shapes(after[name].shape, (len(batch), *[1] * len(shape)))
             values += [*np.broadcast_to(after[name], whole)]
-    return found
+    return by_outcome
 
 
 def _stacked(values: Sequence[Any], ndim: int) -> np.ndarray:
-    """Values of one figure after each change, along a first axis before the axes of the rows."""
+    """Return the values of one figure after each change, stacked along a new first axis."""
     own = np.broadcast_shapes(*(np.shape(value) for value in values))
     return np.stack([np.broadcast_to(value, (1,) * (ndim - len(own)) + own) for value in values])
 

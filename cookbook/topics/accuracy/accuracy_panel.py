@@ -18,11 +18,12 @@ from cookbook.evidence import ENOUGH as LEAST
 from cookbook.evidence import evaluation, paired
 from cookbook.evidence.measurement_rows import network_of
 from cookbook.panels.controls import Choice, Combo, Control, Option, Slider
-from cookbook.panels.options import readable, titled
+from cookbook.panels.options import readable
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, defaults_of, panel_call
 from cookbook.panels.text import capital, counted, figure, sources_by_count
 from cookbook.topics.accuracy import charts
 from cookbook.topics.accuracy.charts import percent, verdict
+from cookbook.topics.accuracy.measurements_panel import titled
 
 BANDS = (1.0, 2.0, 5.0, 10.0, 15.0, 20.0, 30.0, 50.0)
 PICTURES = {"points": charts.points, "errors": charts.errors, "coverage": charts.coverage, "effects": charts.effects}

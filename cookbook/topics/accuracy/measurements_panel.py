@@ -16,7 +16,7 @@ from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.evidence import measurements as explore
 from cookbook.evidence.measurements import NAMES, NUMBERS, SHARES, Selected, Y
 from cookbook.panels.controls import Choice, Combo, Control, Option, Own, Slider, powers_of_two
-from cookbook.panels.options import network_titles, titled
+from cookbook.panels.options import network_titles
 from cookbook.panels.shell import MOST_ROWS, Panel, Part, Picture, View, panel_call
 from cookbook.panels.text import counted, figure, json_of, percent, sources_by_count
 from cookbook.topics.accuracy import charts
@@ -281,6 +281,11 @@ def _like(value: Any) -> Any:
 
 def _show(value: Any) -> tuple[str, str]:
     return json.dumps(value), " ".join(str(part) for part in value.values()) or "your configuration"
+
+
+def titled(networks: pd.Series) -> pd.Series:
+    """Return the titles of networks; what the zoo does not have stays as it was written."""
+    return networks.map(network_titles()).fillna(networks)
 
 
 def printed(rows: pd.DataFrame, column: str) -> pd.Series:

@@ -276,7 +276,7 @@ def _given(values: dict[str, Any]) -> dict[str, Any]:
 
 @lru_cache(maxsize=32)
 def _tuned(model: zoo.Workload, device: Accelerator, arguments: str) -> FineTuning | PostTraining:
-    """Return the answer to arguments as JSON; many changes of the page ask for one that was given before."""
+    """Return what `finetune` answers to arguments in JSON; cached, since many changes of a control ask again."""
     return finetune(model, device, **json.loads(arguments))
 
 
@@ -350,7 +350,7 @@ def _aligned(values: dict[str, Any], tuned: PostTraining, model: zoo.Workload, d
         ),
         parts_title=f"One step by phase, {trained}: {human(own['step_seconds'], 's')}",
         table=lambda: tuned.tables()["Ways"],
-        data=lambda: tuned.table,
+        data=tuned.frame,
         sources=tuple,
         code="",
         stood_for={"recompute": own["recompute"]},

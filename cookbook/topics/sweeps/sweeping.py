@@ -369,6 +369,9 @@ def _needs(axes: dict[str, Any]) -> pd.DataFrame:
     if unknown:
         raise ValueError(f"unknown axis {shown(unknown[0])}; take some of {', '.join(OUTER + INNER)}")
     values = {axis: _listed(axis, value) for axis, value in axes.items()}
+    for axis, entry in ((axis, entry) for axis, entries in values.items() for entry in entries):
+        if isinstance(entry, int) and abs(entry) > MAX_NUMBER:  # pandas cannot print it
+            raise refused(axis, entry, "is outside its range; give a number that a float can hold")
     _within(values, MAX_NEEDS, "or several sweeps")
     for device in values.get("accelerator", []):
         hardware.accelerator(device)
@@ -393,9 +396,6 @@ def _listed(axis: str, value: Any) -> list[Any]:
     values = list(value) if several else [value]
     if not values or any(isinstance(entry, NO_VALUES) for entry in values):
         raise refused(axis, value, ": give one value, or a flat list of them, or leave it out")
-    for entry in values:
-        if isinstance(entry, int) and abs(entry) > MAX_NUMBER:  # a frame could not print it
-            raise refused(axis, entry, f"is outside its range; give at most {MAX_NUMBER:g}")
     return values
 
 
