@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from operator import index
 from typing import Any, cast
 
 import numpy as np
@@ -21,13 +22,13 @@ from cookbook import catalog, units
 from cookbook.catalog import constant
 from cookbook.catalog.fields import Field, checked
 from cookbook.catalog.prices import hourly_usd
-from cookbook.catalog.refusals import refused
+from cookbook.catalog.refusals import Refusal, Refused, refused
 from cookbook.formulas.sharing import jain_index
 from cookbook.progress_bar import progress_bar
 from cookbook.result import Result, plain
 from cookbook.topics.cluster import jobs
 from cookbook.topics.cluster.jobs import DAY, HOUR, MIXES, WEEK
-from cookbook.topics.cluster.policies import PLACEMENTS, POLICIES
+from cookbook.topics.cluster.policies import PLACEMENTS, POLICIES, Spots
 from cookbook.topics.cluster.scheduler import SERVICE, Cluster, Job, Line, Rules
 from cookbook.topics.costs.cost import machine_power, power_watts
 from cookbook.units import shown
@@ -348,7 +349,7 @@ def cluster(
     )
     owned = _team_quotas(quota, tuple(demand), rules)
     _check_possible(sent, rules, owned if rules.apart else None, quota is None)
-    simulated = Cluster(rules, owned, chosen, place if callable(place) else PLACEMENTS[place], log)
+    simulated = Cluster(rules, owned, chosen, partial(_placed, place) if callable(place) else PLACEMENTS[place], log)
     marks = [WARM_UP, WARM_UP + weeks * WEEK] if jobs is None else [sent[0].arrival]
     sums = simulated.run(sent, marks, progress, to_end=jobs is not None)
     unfinished = [job for job in sent if math.isnan(job.ended)]
@@ -398,6 +399,25 @@ def _where(accelerator: Any, rules: Rules, network: Any, oversubscription: Any) 
         network,
         jobs.share_across(network, oversubscription, min(rules.per_switch, 64)),
     )
+
+
+def _placed(place: Callable[..., Any], free: Sequence[int], gpus: int, per_node: int, per_switch: int) -> Spots:
+    """Return the nodes that a reader's function gives a job, and its GPUs on each; refuse what is not free."""
+    given = place(free, gpus, per_node, per_switch)
+    try:
+        spots = [] if given is None or given is False else [(index(node), index(count)) for node, count in given]
+    except (TypeError, ValueError):
+        spots = [(-1, 0)]
+    possible = len({node for node, _ in spots}) == len(spots) and all(
+        0 <= node < len(free) and 0 < count <= free[node] for node, count in spots
+    )
+    if not possible or (spots and sum(count for _, count in spots) != gpus):
+        reason = (
+            f"place returned {shown(given)} for a job of {gpus:,} GPUs; return pairs of a node and of its free GPUs, "
+            "which add up to those of the job, or an empty list where it has to wait"
+        )
+        raise Refused(Refusal(reason, field="place"))
+    return spots
 
 
 def _jobs_and_demand(

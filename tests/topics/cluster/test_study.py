@@ -217,6 +217,36 @@ def test_packed_jobs_do_more_than_spread_ones() -> None:
     assert packed["goodput"] > spread["goodput"]
 
 
+def test_a_placement_of_ones_own_is_read_as_one_of_the_list() -> None:
+    named, own = (
+        cb.planning.cluster("fifo", load=0.7, place=place, seed=1, **QUIET)
+        for place in ("pack", lambda *asked: cb.planning.PLACEMENTS["pack"](*asked))
+    )
+    assert own.measures == named.measures
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ValueError(),
+        5,
+        True,
+        "abc",
+        [5],
+        [(0, 1), (0, 1)],
+        [(0, 999)],
+        [(0, 0)],
+        [(-1, 1)],
+        [(10**6, 1)],
+        [(0, 0.5)],
+    ],
+    ids=str,
+)
+def test_a_placement_where_nothing_is_free_is_refused(given: object) -> None:
+    with pytest.raises(ValueError, match=r"place returned .* for a job of \d+ GPUs; return pairs of a node and"):
+        cb.planning.cluster("fifo", load=0.7, place=lambda *asked: given, seed=1, **QUIET)
+
+
 # What is drawn
 
 
