@@ -127,7 +127,6 @@ def test_code_and_link_give_every_state_again(name: str, everything: bool, made_
     panel, other = made_once(name), getattr(cb.panels, name)()
     assert repr(other) == repr(panel), "two runs print the same"
     drawn = random.Random(8)
-    other.update(**mixture(other, drawn))
     for values in [*states(panel, everything)][0 if everything else -FEW :]:
         panel.reset()
         panel.update(**values)
@@ -138,7 +137,7 @@ def test_code_and_link_give_every_state_again(name: str, everything: bool, made_
         again = eval(panel.code.splitlines()[0], {"cb": cb})
         assert repr(again) == repr(panel) and again.values == panel.values, values
         assert panel.link.startswith(f"panel={name}&state=") and panel.link == panel.shown["link"]
-        # Nothing is left of the state before.
+        other.update(**mixture(other, drawn))  # nothing of what stood there is left
         other.receive({"do": "link", "state": parse_qs(panel.link)["state"][0]})
         assert (other.values, other.code, other.error) == (panel.values, panel.code, ""), values
         assert other.shown["headline"] == panel.shown["headline"] and other.columns == panel.columns, values

@@ -48,6 +48,7 @@ def test_no_mixture_of_values_breaks_a_panel(panel: Any, many: bool, within: Any
 def check(panel: Any, chosen: dict[str, str], within: Any) -> None:
     """Set controls to values by their names."""
     panel.reset()
+    assert not panel.shown["error"], f"a reset does not bring {panel.name} back"
     code, columns = panel.code, panel.columns
     with within(30), warnings.catch_warnings():
         warnings.simplefilter("error")
