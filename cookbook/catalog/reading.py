@@ -400,7 +400,7 @@ def reader(column: Column, keys: frozenset[str]) -> Callable[[str], Any]:
 
 
 def _number_reader(column: Column) -> Callable[[str], float]:
-    whole, signed = column.type == "integer", column.type == "signed"
+    whole, signed, in_si = column.type == "integer", column.type == "signed", units.scale(column.unit) == 1
     expected = f"a {'whole ' if whole else ''}number{' in ' + column.unit if column.unit else ''}"
     expected += "" if signed else ", not negative"
 
@@ -410,7 +410,7 @@ def _number_reader(column: Column) -> Callable[[str], float]:
         value = float(cell)
         if not math.isfinite(value) or (value < 0 and not signed) or (whole and value != round(value)):
             raise ValueError(expected)
-        return units.si(f"{cell} {column.unit}") if column.unit else value
+        return value if in_si else units.si(f"{cell} {column.unit}")
 
     return read_number
 
@@ -491,24 +491,26 @@ def read_columns(
 
 
 def _read_column(raw: Raw, column: Column, keys: frozenset[str]) -> tuple[list[Any], list[CatalogError]]:
-    read_cell = reader(column, keys)
+    read_cell, cells = reader(column, keys), raw.column(column.name)
     missing: Any = math.nan if column.numeric else ""
-    values, errors, first_lines = [], [], dict[str, int]()
-    parsed: dict[str, Any] = {} if column.required else {"": missing}  # most cells occur in many rows
-    cells = raw.column(column.name)
-    others = raw.column(column.required_with) if column.required_with in raw.header else cells
-    for line, cell, other in zip(raw.lines, cells, others, strict=True):
+    values, wrong = {"": missing}, dict[str, str]()
+    for cell in filter(None, dict.fromkeys(cells)):  # most cells occur in many rows
         try:
-            if not cell and column.required:
-                raise ValueError(f"a value: {column.description or column.name}")
-            if not cell and other:
-                raise ValueError(f"a value, as {column.required_with} is stated: {column.description}")
-            if cell not in parsed:
-                parsed[cell] = read_cell(cell)
-            if column.type == "key" and cell in first_lines:
-                raise ValueError(f"a name of its own: row {first_lines[cell]} has it too")
+            values[cell] = read_cell(cell)
         except ValueError as error:
-            errors.append(CatalogError(raw.file, line, column.name, cell, str(error)))
-        first_lines.setdefault(cell, line)
-        values.append(parsed.get(cell, missing))
-    return values, errors
+            values[cell], wrong[cell] = missing, str(error)
+    if column.required and "" in cells:
+        wrong[""] = f"a value: {column.description or column.name}"
+    found = [(line, cell, wrong[cell]) for line, cell in zip(raw.lines, cells, strict=True) if cell in wrong]
+    if column.required_with in raw.header and not column.required:
+        expected = f"a value, as {column.required_with} is stated: {column.description}"
+        stated = raw.column(column.required_with)
+        others = zip(raw.lines, cells, stated, strict=True)
+        found += [(line, cell, expected) for line, cell, other in others if other and not cell]
+    if column.type == "key":
+        first_lines = dict[str, int]()
+        for line, cell in zip(raw.lines, cells, strict=True):
+            if first_lines.setdefault(cell, line) != line and cell not in wrong:
+                found.append((line, cell, f"a name of its own: row {first_lines[cell]} has it too"))
+    errors = [CatalogError(raw.file, line, column.name, cell, expected) for line, cell, expected in found]
+    return list(map(values.__getitem__, cells)), errors

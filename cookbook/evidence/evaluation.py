@@ -392,6 +392,8 @@ def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
     runs = rows.merge(table[inputs], on="id")
     lines: list[dict[str, Any]] = []
     for _, group in runs.groupby(list(SAME_RUN), dropna=False):
+        if len(group) < MIN_RUNS:  # so its configurations are fewer, too
+            continue
         steps = group.groupby(list(LAYOUT), dropna=False)[["measured", "predicted"]].median().reset_index()
         if len(steps) < MIN_RUNS:
             continue
