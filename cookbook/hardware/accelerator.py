@@ -430,5 +430,6 @@ def accelerator_table(keys: Iterable[str | Accelerator] | None = None) -> pd.Dat
     if keys is None:
         return frame.assign(sources=[tuple(source.split(";")) for source in frame["source"]])[columns]
     devices = [_as_accelerator(key) for key in ([keys] if isinstance(keys, (str, Accelerator)) else keys)]
-    rows = [{**{column: getattr(device, column) for column in COLUMNS}, **device.peaks} for device in devices]
-    return pd.DataFrame(rows, columns=columns[:-1]).assign(sources=[device.sources for device in devices])
+    attributes = {column: [getattr(device, column) for device in devices] for column in (*COLUMNS, "sources")}
+    known = {column: [device.peaks.get(column, np.nan) for device in devices] for column in peaks}
+    return pd.DataFrame(attributes | known, columns=columns)

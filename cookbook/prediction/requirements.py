@@ -6,8 +6,9 @@ No efficiency is assumed anywhere: what is shown are counts, bounds at peak, and
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -197,6 +198,11 @@ class Requirements(Result):
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @cached_property
+    def rows(self) -> tuple[Any, ...]:
+        """The rows of `devices` as named tuples."""
+        return tuple(self.devices.itertuples(index=False))
+
     def summary(self) -> str:
         """Return the sustained rate that meets the target, and the memory, in words."""
         # The largest of the valid batches; NaN where none is.
@@ -298,8 +304,8 @@ def requirements(
     work = _work(workload.ops, seq, samples, epochs, target, backward, share)
     need = _memory(workload.ops, batch, seq, sizes, share)
     traffic = traffic_per_epoch(workload.ops, batch, seq, sizes, samples, backward, share)
-    devices = _devices(hardware.accelerator_table(accelerators), precision, batch, need, work, traffic)
-    devices = _evaluated(devices, precision, epochs, target)
+    physics = _physics(hardware.accelerator_table(accelerators), precision, batch, need, work, traffic)
+    devices = _evaluated(physics, precision, epochs, target)
     used = [key for cell in devices["sources"] for key in cell.split(";") if key]
     return Requirements(
         workload=workload,
@@ -429,14 +435,14 @@ def sizes_of(precision: str, optimiser: str) -> tuple[Sizes, str, str, list[str]
     return sizes, str(row["name"]), str(states["name"]), sources
 
 
-def _devices(
+def _physics(
     table: pd.DataFrame,
     precision: str,
     batch: np.ndarray,
     need: dict[str, Any],
     work: dict[str, Any],
     traffic: np.ndarray,
-) -> pd.DataFrame:
+) -> dict[str, list[Any]]:
     """Return the columns of physics for every accelerator (rows) and batch (inner), flattened."""
     b = np.atleast_1d(batch)
     capacity, bandwidth = (table[c].to_numpy(dtype=float)[:, None] for c in ("memory_bytes", "mem_bandwidth"))
@@ -457,10 +463,38 @@ def _devices(
         "needed_fraction": work["needed_flops"] / peak,
         "devices_needed": np.ceil(work["needed_flops"] / peak),
     }
-    shape = (len(table), len(b))
-    table = table.assign(formats=_training_formats(table))
-    names = {c: np.repeat(table[c].to_numpy(), len(b)) for c in ("key", "name", "kind", "formats", "sources")}
-    return pd.DataFrame({**names, **{c: np.broadcast_to(v, shape).ravel() for c, v in shaped.items()}})
+    unknown, formats = np.isnan(peak[:, 0]), np.full(len(table), "", dtype=object)
+    if unknown.any():  # the formats that each has are part of the reason
+        formats[unknown] = _training_formats(table[unknown])
+    cells = {column: table[column].to_numpy() for column in ("key", "name", "kind", "sources")} | {"formats": formats}
+    shape, names = (len(table), len(b)), {column: np.repeat(values, len(b)) for column, values in cells.items()}
+    columns = {**names, **{column: np.broadcast_to(values, shape).ravel() for column, values in shaped.items()}}
+    return {column: values.tolist() for column, values in columns.items()}
+
+
+def _evaluated(physics: dict[str, list[Any]], precision: str, epochs: float, target: float) -> pd.DataFrame:
+    """Return the devices with measured efficiencies, verdicts and reasons."""
+    seen = _seen(precision)
+    observed = zip(*(seen.get(key, NOT_MEASURED) for key in physics["key"]), strict=True)
+    columns = physics | dict(zip(OBSERVED, observed, strict=True))
+    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    sources, measured, _ = (columns.pop(name) for name in ("sources", "observed_sources", "formats"))
+    columns["verdict"] = [_verdict(row, epochs, target) for row in rows]
+    columns["why"] = [_reason(row, precision) for row in rows]
+    columns["sources"] = [";".join(filter(None, (*keys, more))) for keys, more in zip(sources, measured, strict=True)]
+    return pd.DataFrame(columns)
+
+
+OBSERVED = ("measured", "observed_low", "observed_high", "observed_best", "observed_sources")
+NOT_MEASURED = (math.nan, math.nan, math.nan, math.nan, "")
+
+
+@lru_cache(maxsize=32)
+def _seen(precision: str) -> dict[str, tuple[Any, ...]]:
+    """Return the measured efficiency in a number format by accelerator, as `OBSERVED`."""
+    seen = observed_efficiency()
+    seen = seen[seen["number_format"] == precision]
+    return dict(zip(seen["key"], seen[list(OBSERVED)].itertuples(index=False, name=None), strict=True))
 
 
 def _training_formats(table: pd.DataFrame) -> list[str]:
@@ -469,17 +503,6 @@ def _training_formats(table: pd.DataFrame) -> list[str]:
     names = [str(name) for name in rows.loc[rows["trains"] == "yes", "name"]]
     has = np.array([~np.isnan(hardware.peak_flops(table, name)) for name in names])
     return [", ".join(name for name, there in zip(names, column, strict=True) if there) for column in has.T]
-
-
-def _evaluated(devices: pd.DataFrame, precision: str, epochs: float, target: float) -> pd.DataFrame:
-    """Return the devices with measured efficiencies, verdicts and reasons."""
-    seen = observed_efficiency()
-    seen = seen[seen["number_format"] == precision].drop(columns="number_format")
-    devices = devices.merge(seen, on="key", how="left")
-    row, measured = devices.pop("sources").str.join(";"), devices.pop("observed_sources").fillna("")
-    devices["verdict"] = [_verdict(row, epochs, target) for row in devices.itertuples(index=False)]
-    devices["why"] = [_reason(row, precision) for row in devices.itertuples(index=False)]
-    return devices.drop(columns="formats").assign(sources=(row + ";" + measured).str.strip(";"))
 
 
 def _notes(workload: zoo.Workload, share: float) -> tuple[str, ...]:
@@ -495,21 +518,23 @@ def _floats(value: Any) -> Any:
     return float(array) if array.ndim == 0 else array
 
 
-def _reason(row: Any, precision: str) -> str:
+def _reason(row: Mapping[str, Any], precision: str) -> str:
     """Return why numbers of a row are missing or the model does not fit; "" where neither is so."""
-    if math.isnan(row.batch):
+    if math.isnan(row["batch"]):
         return "the batch is not a whole number of 1 or more"
     reasons = []
-    if math.isnan(row.peak_flops):
-        reasons.append(f"no {precision} peak is known for it; those known are {row.formats or 'none that train'}")
-    if math.isnan(row.mem_bandwidth):
+    if math.isnan(row["peak_flops"]):
+        reasons.append(f"no {precision} peak is known for it; those known are {row['formats'] or 'none that train'}")
+    if math.isnan(row["mem_bandwidth"]):
         reasons.append("its memory bandwidth is not known")
-    if math.isnan(row.capacity_bytes):
+    if math.isnan(row["capacity_bytes"]):
         reasons.append("its memory size is not known")
-    elif not row.fits:
-        short = units.human(row.needed_bytes - row.capacity_bytes, "iB")
-        over = f"batch {row.batch:,.0f} exceeds its memory by {short}"
-        reasons.append(f"{over}; {_largest(row.largest_batch)}" if max(row.batch, row.largest_batch) > 1 else over)
+    elif not row["fits"]:
+        short = units.human(row["needed_bytes"] - row["capacity_bytes"], "iB")
+        over = f"batch {row['batch']:,.0f} exceeds its memory by {short}"
+        reasons.append(
+            f"{over}; {_largest(row['largest_batch'])}" if max(row["batch"], row["largest_batch"]) > 1 else over
+        )
     return "; ".join(reasons)
 
 
@@ -517,21 +542,21 @@ def _largest(batch: float) -> str:
     return f"the largest batch is {batch:,.0f}" if batch else "not even batch 1 fits"
 
 
-def _verdict(row: Any, epochs: float, target_seconds: float) -> str:
+def _verdict(row: Mapping[str, Any], epochs: float, target_seconds: float) -> str:
     """Return in plain words whether an accelerator alone could meet the target."""
-    needed = row.needed_fraction
-    if math.isnan(needed) or math.isnan(row.batch):
+    needed = row["needed_fraction"]
+    if math.isnan(needed) or math.isnan(row["batch"]):
         return "cannot tell"
     if needed > 1:
         return f"cannot: needs {units.ratio(needed)}x its peak"
-    if math.isnan(row.capacity_bytes):
+    if math.isnan(row["capacity_bytes"]):
         return f"cannot tell whether it fits: needs {units.ratio(100 * needed)} % of peak"
-    if not row.fits:
-        return f"cannot: does not fit at batch {row.batch:,.0f}"
-    if needed > row.observed_best:
-        best = units.ratio(100 * row.observed_best)
+    if not row["fits"]:
+        return f"cannot: does not fit at batch {row['batch']:,.0f}"
+    if needed > row["observed_best"]:
+        best = units.ratio(100 * row["observed_best"])
         return f"possible only above the best matmul seen, {best} %"
-    moving = row.unfused_overlap_seconds * epochs / target_seconds
+    moving = row["unfused_overlap_seconds"] * epochs / target_seconds
     if moving > 1:
         return f"possible only if fused: data take {units.ratio(moving)}x as long"
     return f"possible: needs {units.ratio(100 * needed)} % of peak"

@@ -12,7 +12,7 @@ import pytest
 from cookbook.formulas.generation import Decoder, Engine, Group, decode_step_seconds
 from cookbook.formulas.serving import service_latencies
 from cookbook.topics.serving.engines import arrivals, lengths
-from cookbook.topics.serving.simulation import POLICIES, SPLIT, StepCosts, simulate
+from cookbook.topics.serving.simulation import CHUNKED, POLICIES, SPLIT, StepCosts, simulate
 
 COUNT = 100_000
 COSTS = StepCosts(
@@ -22,7 +22,9 @@ COSTS = StepCosts(
 )
 
 
-@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "policy", [policy if policy == CHUNKED else pytest.param(policy, marks=pytest.mark.all) for policy in POLICIES]
+)
 def test_a_hundred_thousand_requests_cost_less_than_an_event_a_token(policy):
     load = lengths(1000, COUNT, 1.0, 1), lengths(200, COUNT, 0.8, 2)
     start = time.perf_counter()

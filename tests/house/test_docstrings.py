@@ -59,13 +59,12 @@ def physics() -> list:
 def front_door() -> list:
     """Functions that readers call: the names of `import cookbook as cb`, and the publishing verbs."""
     doors = {(f"cookbook.{home}", name) for name, home in cookbook._HOMES.items()}
-    return [
-        case(path, name, node)
-        for path in MODULES
-        for name, node in functions(path)
-        if any(dotted(path).startswith(home) and name.split(".")[0] == door for home, door in doors)
-        or path.parent.name == "publish"
-    ]
+    found = []
+    for path in MODULES:
+        module, publishing = dotted(path), path.parent.name == "publish"
+        names = {name for home, name in doors if module.startswith(home)}
+        found += [case(path, *each) for each in functions(path) if publishing or each[0].split(".")[0] in names]
+    return found
 
 
 def arguments(node: ast.FunctionDef) -> list[str]:

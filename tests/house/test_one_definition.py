@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 
 import pytest
 from syntax import PACKAGE, package_trees, tree_of
@@ -40,6 +41,12 @@ def libraries_of(tree: ast.AST) -> set[str]:
     found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     found |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and not node.level}
     return {name.split(".")[0] for name in found}
+
+
+@cache
+def libraries_by_module() -> dict[str, set[str]]:
+    """Libraries that each module of the package imports."""
+    return {name: libraries_of(tree) for name, tree in package_trees().items()}
 
 
 # Who else tells a number from a flag and refuses it, and why: cells of files and of documents, controls of panels, what
@@ -117,7 +124,7 @@ def mappings_of(tree, names):
 @pytest.mark.parametrize("idea", IDEAS)
 def test_only_its_home_imports_a_library_for_it(idea):
     for library, homes in IDEAS[idea][3].items():
-        users = tuple(name for name, tree in package_trees().items() if library in libraries_of(tree))
+        users = tuple(name for name, libraries in libraries_by_module().items() if library in libraries)
         assert users == homes, f"{idea}: {users} import {library}"
 
 

@@ -369,12 +369,12 @@ def _above(needs: Sequence[Requirements], pinned: Requirements | None) -> list[t
     return rows + ([("Pinned needs", "pinned", pinned)] if pinned is not None else [])
 
 
-def _labelled(devices: pd.DataFrame) -> list[tuple[str, Any]]:
+def _labelled(need: Requirements) -> list[tuple[str, Any]]:
     """(label, row) of each accelerator; labels differ where two are called the same."""
-    short = [short_name(name) for name in devices["name"]]
-    names = [s if short.count(s) == 1 else name for s, name in zip(short, devices["name"], strict=True)]
+    short = [short_name(row.name) for row in need.rows]
+    names = [name if short.count(name) == 1 else row.name for name, row in zip(short, need.rows, strict=True)]
     labels = [name if names.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(names)]
-    return list(zip(labels, devices.itertuples(index=False), strict=True))
+    return list(zip(labels, need.rows, strict=True))
 
 
 def _note(name: str) -> str:
@@ -401,7 +401,7 @@ def _rate_picture(needs: Sequence[Requirements], pinned: Requirements | None) ->
             "note": _note(row.name),
             "text": _share_words(row, needs[0].precision),
         }
-        for label, row in _labelled(needs[0].devices)
+        for label, row in _labelled(needs[0])
     ]
     columns = ["row", "role", "rate", "low", "high", "measured", "verdict", "note", "text"]
     frame = pd.DataFrame(rows, columns=columns)
@@ -413,7 +413,7 @@ def _rate_picture(needs: Sequence[Requirements], pinned: Requirements | None) ->
 
 def _memory_picture(needs: Sequence[Requirements], pinned: Requirements | None) -> Picture:
     """Memory by part above the capacity of each accelerator."""
-    first, above, devices = needs[0], _above(needs, pinned), _labelled(needs[0].devices)
+    first, above, devices = needs[0], _above(needs, pinned), _labelled(needs[0])
     roomy = len(above) + len(devices) <= MAX_TALL_ROWS
     separator = "|" if roomy else ", "
     rows: list[dict[str, Any]] = [
@@ -524,7 +524,7 @@ def _parts(need: Requirements) -> tuple[Part, ...]:
 
 def _device_table(need: Requirements, devices: Sequence[Accelerator]) -> pd.DataFrame:
     """The accelerators as printed text, units in the headings; a figure from memory says so beside it."""
-    rows = zip(_labelled(need.devices), devices, strict=True)
+    rows = zip(_labelled(need), devices, strict=True)
     return pd.DataFrame([_device_row(label, device, row, need.precision) for (label, row), device in rows])
 
 
@@ -573,7 +573,7 @@ def _sources(needs: Sequence[Requirements], devices: Sequence[Accelerator]) -> t
         use(one.workload.sources, "layers of", one.workload.title)
     _, precision, optimiser, keys = sizes_of(need.precision, need.optimiser)
     use(keys, "bytes of", f"{precision}, {optimiser} and the runtime")
-    labelled = [(label, device) for (label, _), device in zip(_labelled(need.devices), devices, strict=True)]
+    labelled = [(label, device) for (label, _), device in zip(_labelled(need), devices, strict=True)]
     for label, device in labelled:
         columns = {"memory of": MEMORY, "bandwidth of": BANDWIDTH, "peak of": peak_column(device, need.precision)}
         for what, column in columns.items():
@@ -673,27 +673,27 @@ def _answer(need: Requirements) -> str:
         work = f"{human(need.training_flop_per_sample / need.seq, 'FLOP')} per token"
     return (
         f"{need.workload.title} needs **{human(need.needed_flops, 'FLOP/s')}** sustained to train in "
-        f"{duration(need.target_seconds)}. Accelerators: {_who_can(need.devices)} Memory: "
+        f"{duration(need.target_seconds)}. Accelerators: {_who_can(need)} Memory: "
         f"{human(need.memory_bytes, 'iB')} at batch {need.batch:,.0f}{at}. Work: {epochs} of {data} ({work}). "
         f"{assumed(need.workload)}"
     ).strip()
 
 
-def _who_can(devices: pd.DataFrame) -> str:
+def _who_can(need: Requirements) -> str:
     """Return the accelerators that are not ruled out, each with its condition."""
     groups: dict[str, list[str]] = {"": [], **{words: [] for words in CONDITIONS.values()}, "under a condition": []}
     unknown: list[str] = []
-    for label, row in _labelled(devices):
+    for label, row in _labelled(need):
         mark = _mark(row.verdict)
         if mark == "not known":
             unknown.append(label)
         elif mark.startswith("possible"):
             words = next((words for sign, words in CONDITIONS.items() if sign in row.verdict), "under a condition")
             groups["" if mark == "possible" else words].append(label)
-    total, count = f"{len(devices):,}", sum(map(len, groups.values()))
+    total, count = f"{len(need.rows):,}", sum(map(len, groups.values()))
     rest = f" Unknown: {listed(unknown)}, of which too little is known." if unknown else ""
     if not count:
-        return _nobody(devices, rest)
+        return _nobody(need.devices, rest)
     phrases = [f"{listed(labels)} {condition}".rstrip() for condition, labels in groups.items() if labels]
     return f"{count} of {total} {'is' if count == 1 else 'are'} not ruled out: {'; '.join(phrases)}.{rest}"
 

@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
-from sklearn.neural_network import MLPClassifier
 
 import cookbook as cb
 from cookbook.formulas import crossbar as formulas
@@ -231,6 +229,8 @@ def test_digital_devices_by_hand() -> None:
 
 
 def test_the_digits_are_those_of_scikit_learn() -> None:
+    from sklearn.datasets import load_digits  # takes a second, of each process that collects tests if at the top
+
     images, written = cb.planning.digit_images()
     known = load_digits()
     np.testing.assert_array_equal(16 * images, known.data)
@@ -238,6 +238,8 @@ def test_the_digits_are_those_of_scikit_learn() -> None:
 
 
 def test_our_training_is_as_good_as_that_of_scikit_learn() -> None:
+    from sklearn.neural_network import MLPClassifier
+
     images, written = cb.planning.digit_images()
     theirs = MLPClassifier((32,), max_iter=200, random_state=0).fit(images[:1200], written[:1200])
     assert abs(cb.planning.train_digits().accuracy - theirs.score(images[1200:], written[1200:])) < 0.03
