@@ -41,8 +41,9 @@ from cookbook.workloads.zoo import Workload
 
 # Columns that stacks are ranked by: unit and name.
 RANKINGS = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "energy")}
-# Largest factor by which inputs are changed, points per decade of a search, and bisections of each crossing.
-MAX_FACTOR, STEPS, HALVINGS = 100.0, 16, 40
+# Largest factor by which inputs are changed, points per decade of a search, bisections of a crossing that are computed
+# at once, and the logarithm of the ratio of its two sides at which it is found.
+MAX_FACTOR, STEPS, HALVINGS, NEAR_ENOUGH = 100.0, 16, 4, 1e-4
 # Arguments that only runs, and only services, use.
 RUNS_ALONE, SERVICE_ALONE = ("samples", "epochs", "runs", "deadline"), ("rate", "hours", "latency")
 ENDS, QUANTITIES = (10, 90), ("kwh", "kgco2e", "hours")
@@ -361,13 +362,26 @@ class StackChoice(Result):
         if not len(other) or other[0] == 0:
             return None
         near, far, wins = tried[other[0] - 1], tried[other[0]], won[other[0]]
-        for _ in range(HALVINGS):
-            middle = math.sqrt(near * far)
-            winner = self.winners(name, middle)[0]
-            near, far, wins = (near, middle, winner) if winner != self.best else (middle, far, wins)
-            if abs(math.log(far / near)) < 1e-4:
-                break
+        while abs(math.log(far / near)) >= NEAR_ENOUGH:
+            points = _halved(near, far)
+            won, low, high = self.winners(name, points), 0, len(points) - 1
+            while high - low > 1 and abs(math.log(points[high] / points[low])) >= NEAR_ENOUGH:
+                middle = (low + high) // 2
+                low, high = (low, middle) if won[middle] != self.best else (middle, high)
+            near, far, wins = points[low], points[high], won[high]
         return float(far), str(wins)
+
+
+def _halved(near: float, far: float) -> np.ndarray:
+    """Return two factors and those between them after `HALVINGS` halvings of each interval.
+
+    >>> _halved(1.0, 4.0)[[0, 8, 16]].tolist()
+    [1.0, 2.0, 4.0]
+    """
+    points = np.array([near, far])
+    for _ in range(HALVINGS):
+        points = np.insert(points, range(1, len(points)), np.sqrt(points[:-1] * points[1:]))
+    return points
 
 
 def several(row: Any) -> str:
