@@ -43,6 +43,15 @@ def test_environment_is_small(root):
     }
 
 
+def test_what_opens_and_runs_notebooks_builds_no_grammar():
+    """All of these import jsonschema, which from 4.25 on builds a grammar of addresses at each import, 0.9 s."""
+    script = (
+        "import altair, jupyterlab.labapp, papermill, voila, sys; print({'lark', 'rfc3987_syntax'} & {*sys.modules})"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "set()", f"{ran.stdout}: hold jsonschema back in pyproject.toml"
+
+
 def test_post_build_installs_the_package_and_silences_the_news(root):
     script = root / "binder" / "postBuild"
     assert script.stat().st_mode & 0o111, "postBuild is not executable"
