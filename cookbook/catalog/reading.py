@@ -29,6 +29,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -291,7 +292,7 @@ ALIKE = 0.7
 SCHEMA_COLUMNS = ("column", "type", "unit", "required", "description")
 PLAIN_TYPES = ("key", "text", "names", "number", "integer", "signed", "date", "json", "unit")
 NUMERIC_TYPES = ("number", "integer", "signed")
-NUMBER = re.compile(r"-?\d+(\.\d+)?([eE][-+]?\d+)?")
+NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 DATE = re.compile(r"\d{4}(-Q[1-4]|-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?")
 KEY = re.compile(r"[^\s;,]+")
 TABLES_WITHOUT_SOURCE = ("sources",)
@@ -405,9 +406,11 @@ def _number_reader(column: Column) -> Callable[[str], float]:
     expected += "" if signed else ", not negative"
 
     def read_number(cell: str) -> float:
-        if not NUMBER.fullmatch(cell):
+        if not NUMBER.fullmatch(cell) or len(cell) > units.LONGEST_QUANTITY:
             raise ValueError(f"{expected}; write digits only, without unit or thousands separators")
         value = float(cell)
+        if not value and cell.strip("-0.") and cell.strip("-0.")[0] not in "eE":
+            raise ValueError(f"{expected}; this one is beyond any quantity")
         if not math.isfinite(value) or (value < 0 and not signed) or (whole and value != round(value)):
             raise ValueError(expected)
         return value if in_si else units.si(f"{cell} {column.unit}")
@@ -499,18 +502,19 @@ def _read_column(raw: Raw, column: Column, keys: frozenset[str]) -> tuple[list[A
             values[cell] = read_cell(cell)
         except ValueError as error:
             values[cell], wrong[cell] = missing, str(error)
-    if column.required and "" in cells:
+    if column.required:
         wrong[""] = f"a value: {column.description or column.name}"
     found = [(line, cell, wrong[cell]) for line, cell in zip(raw.lines, cells, strict=True) if cell in wrong]
-    if column.required_with in raw.header and not column.required:
+    if column.required_with in raw.header:
         expected = f"a value, as {column.required_with} is stated: {column.description}"
         stated = raw.column(column.required_with)
         others = zip(raw.lines, cells, stated, strict=True)
         found += [(line, cell, expected) for line, cell, other in others if other and not cell]
     if column.type == "key":
-        first_lines = dict[str, int]()
+        told, first_lines = {line for line, *_ in found}, dict[str, int]()
         for line, cell in zip(raw.lines, cells, strict=True):
-            if first_lines.setdefault(cell, line) != line and cell not in wrong:
+            if first_lines.setdefault(cell, line) != line and line not in told:
                 found.append((line, cell, f"a name of its own: row {first_lines[cell]} has it too"))
+    found.sort(key=itemgetter(0))
     errors = [CatalogError(raw.file, line, column.name, cell, expected) for line, cell, expected in found]
     return list(map(values.__getitem__, cells)), errors

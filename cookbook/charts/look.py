@@ -1,14 +1,11 @@
 """The common style of charts: palette, order and colour of parts, fonts; shared elements; and Altair itself.
 
-Altair is imported when a chart is first written, and in half the time. Where JupyterLab is installed, jsonschema (which
-Altair imports) loads a grammar of international web addresses that no chart needs. Hidden for the moment of the import,
-it is skipped, as on a machine where it is not installed.
+Altair is imported when a chart is first written.
 """
 
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -26,23 +23,11 @@ class _Later:
 
     def __getattr__(self, name: str) -> Any:
         if "Chart" not in vars(self):
-            vars(self).update(vars(_altair()))
+            vars(self).update(vars(import_module("altair")))
         try:
             return vars(self)[name]
         except KeyError:
             raise AttributeError(f"altair has no {name}") from None
-
-
-def _altair() -> Any:
-    slow = "rfc3987_syntax"
-    hidden = slow not in sys.modules
-    if hidden:
-        sys.modules[slow] = None  # type: ignore[assignment]
-    try:
-        return import_module("altair")
-    finally:
-        if hidden:
-            del sys.modules[slow]
 
 
 if TYPE_CHECKING:

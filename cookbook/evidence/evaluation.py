@@ -14,7 +14,7 @@ import pandas as pd
 
 from cookbook import catalog
 from cookbook.catalog.fields import Field, checked
-from cookbook.catalog.reading import nearest
+from cookbook.catalog.reading import nearest, schema
 from cookbook.catalog.refusals import NOT_ALLOWED, Refusal, Refused
 from cookbook.evidence import FULL, NO_NEIGHBOURS, ROW, figures, pooled_quantile, table_name
 from cookbook.evidence.measurement_rows import network_of
@@ -232,7 +232,7 @@ def _rule_names() -> tuple[str, ...]:
 @lru_cache(maxsize=4)
 def _ratios(table: str) -> dict[str, str]:
     """Return name and column of each model in a table of evaluated rows."""
-    columns = [column for column in catalog.table(table).columns if column not in BESIDE]
+    columns = [column.name for column in schema(table, catalog.data_directory()).columns if column.name not in BESIDE]
     return {RULES.get(name, ROW_ALONE if name == ROW else name.replace("_", " ")): name for name in columns}
 
 
@@ -392,7 +392,7 @@ def ranked_layouts(rows: pd.DataFrame) -> pd.DataFrame:
     runs = rows.merge(table[inputs], on="id")
     lines: list[dict[str, Any]] = []
     for _, group in runs.groupby(list(SAME_RUN), dropna=False):
-        if len(group) < MIN_RUNS:  # so its configurations are fewer, too
+        if len(group) < MIN_RUNS:  # it cannot have more configurations than runs
             continue
         steps = group.groupby(list(LAYOUT), dropna=False)[["measured", "predicted"]].median().reset_index()
         if len(steps) < MIN_RUNS:

@@ -432,4 +432,4 @@ def accelerator_table(keys: Iterable[str | Accelerator] | None = None) -> pd.Dat
     devices = [_as_accelerator(key) for key in ([keys] if isinstance(keys, (str, Accelerator)) else keys)]
     attributes = {column: [getattr(device, column) for device in devices] for column in (*COLUMNS, "sources")}
     known = {column: [device.peaks.get(column, np.nan) for device in devices] for column in peaks}
-    return pd.DataFrame(attributes | known, columns=columns)
+    return pd.DataFrame(attributes | known, columns=columns, dtype=None if devices else object)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -197,11 +197,6 @@ class Requirements(Result):
     devices: pd.DataFrame
     sources: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-
-    @cached_property
-    def rows(self) -> tuple[Any, ...]:
-        """The rows of `devices` as named tuples."""
-        return tuple(self.devices.itertuples(index=False))
 
     def summary(self) -> str:
         """Return the sustained rate that meets the target, and the memory, in words."""
@@ -477,10 +472,10 @@ def _evaluated(physics: dict[str, list[Any]], precision: str, epochs: float, tar
     seen = _seen(precision)
     observed = zip(*(seen.get(key, NOT_MEASURED) for key in physics["key"]), strict=True)
     columns = physics | dict(zip(OBSERVED, observed, strict=True))
-    rows = [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    rows = (dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True))
+    said = [(_verdict(row, epochs, target), _reason(row, precision)) for row in rows]
     sources, measured, _ = (columns.pop(name) for name in ("sources", "observed_sources", "formats"))
-    columns["verdict"] = [_verdict(row, epochs, target) for row in rows]
-    columns["why"] = [_reason(row, precision) for row in rows]
+    columns["verdict"], columns["why"] = ([words[at] for words in said] for at in range(2))
     columns["sources"] = [";".join(filter(None, (*keys, more))) for keys, more in zip(sources, measured, strict=True)]
     return pd.DataFrame(columns)
 

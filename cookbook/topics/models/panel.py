@@ -369,12 +369,14 @@ def _above(needs: Sequence[Requirements], pinned: Requirements | None) -> list[t
     return rows + ([("Pinned needs", "pinned", pinned)] if pinned is not None else [])
 
 
-def _labelled(need: Requirements) -> list[tuple[str, Any]]:
-    """(label, row) of each accelerator; labels differ where two are called the same."""
-    short = [short_name(row.name) for row in need.rows]
-    names = [name if short.count(name) == 1 else row.name for name, row in zip(short, need.rows, strict=True)]
+@lru_cache(maxsize=4)
+def _labelled(need: Requirements) -> tuple[tuple[str, Any], ...]:
+    """(label, row) of each accelerator; labels differ where two are called the same. Several parts of a view ask."""
+    rows = tuple(need.devices.itertuples(index=False))
+    short = [short_name(row.name) for row in rows]
+    names = [name if short.count(name) == 1 else row.name for name, row in zip(short, rows, strict=True)]
     labels = [name if names.count(name) == 1 else f"{name} ({i + 1})" for i, name in enumerate(names)]
-    return list(zip(labels, need.rows, strict=True))
+    return tuple(zip(labels, rows, strict=True))
 
 
 def _note(name: str) -> str:
@@ -690,7 +692,7 @@ def _who_can(need: Requirements) -> str:
         elif mark.startswith("possible"):
             words = next((words for sign, words in CONDITIONS.items() if sign in row.verdict), "under a condition")
             groups["" if mark == "possible" else words].append(label)
-    total, count = f"{len(need.rows):,}", sum(map(len, groups.values()))
+    total, count = f"{len(need.devices):,}", sum(map(len, groups.values()))
     rest = f" Unknown: {listed(unknown)}, of which too little is known." if unknown else ""
     if not count:
         return _nobody(need.devices, rest)

@@ -41,8 +41,8 @@ from cookbook.workloads.zoo import Workload
 
 # Columns that stacks are ranked by: unit and name.
 RANKINGS = {"usd": ("USD", "cost"), "hours": ("h", "time of a run"), "kwh": ("kWh", "energy")}
-# Largest factor by which inputs are changed, points per decade of a search, bisections of a crossing that are computed
-# at once, and the logarithm of the ratio of its two sides at which it is found.
+# Largest factor by which inputs are changed, points per decade of a search, successive bisections of a crossing whose
+# points are computed together, and the logarithm of the ratio of its two sides at which it is found.
 MAX_FACTOR, STEPS, HALVINGS, NEAR_ENOUGH = 100.0, 16, 4, 1e-4
 # Arguments that only runs, and only services, use.
 RUNS_ALONE, SERVICE_ALONE = ("samples", "epochs", "runs", "deadline"), ("rate", "hours", "latency")
@@ -364,11 +364,11 @@ class StackChoice(Result):
         near, far, wins = tried[other[0] - 1], tried[other[0]], won[other[0]]
         while abs(math.log(far / near)) >= NEAR_ENOUGH:
             points = _halved(near, far)
-            won, low, high = self.winners(name, points), 0, len(points) - 1
+            best_at, low, high = self.winners(name, points), 0, len(points) - 1
             while high - low > 1 and abs(math.log(points[high] / points[low])) >= NEAR_ENOUGH:
                 middle = (low + high) // 2
-                low, high = (low, middle) if won[middle] != self.best else (middle, high)
-            near, far, wins = points[low], points[high], won[high]
+                low, high = (low, middle) if best_at[middle] != self.best else (middle, high)
+            near, far, wins = points[low], points[high], best_at[high]
         return float(far), str(wins)
 
 

@@ -229,7 +229,7 @@ def test_digital_devices_by_hand() -> None:
 
 
 def test_the_digits_are_those_of_scikit_learn() -> None:
-    from sklearn.datasets import load_digits  # takes a second, of each process that collects tests if at the top
+    from sklearn.datasets import load_digits  # here, since it costs every process that collects tests a second
 
     images, written = cb.planning.digit_images()
     known = load_digits()
