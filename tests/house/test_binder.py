@@ -35,7 +35,7 @@ def test_environment_is_small(root):
     locked = (root / "binder" / "requirements.txt").read_text()
     for heavy in ("vl-convert-python", "torch", "playwright", "scipy", "matplotlib"):
         assert f"\n{heavy}==" not in locked, f"{heavy} would be carried to every reader"
-    assert "\nlark==" not in locked, "jsonschema would build a grammar each time that JupyterLab starts: hold it back"
+    assert "\nlark==" not in locked, "jsonschema would build a grammar each time that JupyterLab starts: see HELD_BACK"
     assert {path.name for path in (root / "binder").iterdir()} == {
         "overrides.json",
         "postBuild",
