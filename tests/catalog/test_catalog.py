@@ -117,7 +117,7 @@ def test_a_bad_cell_is_named_by_row_and_column(write, rows, row, column, expecte
 @pytest.mark.parametrize("unit", ["GB", "B", ""])
 @pytest.mark.parametrize(
     ("cell", "bytes_"),
-    [("1e-400", None), ("0.0" + "0" * 330 + "1e1", None), ("٣", None), ("8" * 201, None), ("0e5", 0.0), ("-0.0", 0.0)],
+    [("1e-400", None), ("0.001e-350", None), ("٣", None), ("8" * 201, None), ("0e5", 0.0), ("-0.0", 0.0)],
 )
 def test_a_number_is_read_alike_whatever_its_unit(write, unit, cell, bytes_):
     rows = GOOD.replace(",80,", f",{cell},")
